@@ -34,7 +34,7 @@ from reverie.domain.text.turns import condense_tool_output
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.database import open_database
 from reverie.store.memories.memories import MemoryStore
-from reverie.store.sessions.dreams import DreamStore
+from reverie.store.sessions.dream_queue import DreamQueue
 from reverie.store.sessions.sessions import SessionStore
 from reverie.testing import servers
 from reverie_services.dream.digest.worker import DreamWorker
@@ -130,7 +130,7 @@ async def _append(
         ]
         await sessions.append(who, session, accepted)
     await sessions.end(who, session, None)
-    await DreamStore(store.db).request(who.tenant, who.tenant_name, scope, "session end", {})
+    await DreamQueue(store.db).request(who.tenant, who.tenant_name, scope, "session end", {})
     return session
 
 
@@ -243,7 +243,7 @@ async def _fair(database: servers.DatabaseUrls) -> None:
             QUEUED,
         )
         admin_rows(store.admin_url, "analyze")
-        dreams = DreamStore(store.db)
+        dreams = DreamQueue(store.db)
         await dreams.claim("bench", 3600)
         await dreams.request(small, "small", "global", "asked", {})
         each, place, begun = [], 0, time.perf_counter()

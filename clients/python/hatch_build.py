@@ -43,7 +43,7 @@ PARTS = (
     "domain/core/memory.py",
     "domain/core/scope_patterns.py",
     "domain/extraction/__init__.py",
-    "domain/extraction/dream_runs.py",
+    "domain/extraction/dream_log.py",
     "domain/redaction/__init__.py",
     "domain/redaction/matching.py",
     "domain/redaction/randomness.py",

@@ -29,7 +29,7 @@ from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.platform.api_keys import ApiKeyStore
 from reverie.store.platform.audit import AuditTable
 from reverie.store.platform.quotas import LlmUsageStore, QuotaStore
-from reverie.store.sessions.dreams import DreamStore
+from reverie.store.sessions.dream_queue import DreamQueue
 from reverie.store.vault.vault import VaultStore
 
 
@@ -134,7 +134,7 @@ def build_embedding_endpoints(settings: Settings) -> dict[str, EmbeddingEndpoint
     return endpoints | ({settings.embedding_model: default} if default else {})
 
 
-def build_dream_queue_gauges(dreams: DreamStore) -> list[PolledGauge]:
+def build_dream_queue_gauges(dreams: DreamQueue) -> list[PolledGauge]:
     """The queue of dreams of all tenants. Ingest shows it too: there may be no dream worker."""
 
     async def queued() -> float:

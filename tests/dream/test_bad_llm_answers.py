@@ -13,7 +13,7 @@ from reverie.domain.extraction.conversation.topic_segmentation import TopicSegme
 from reverie.domain.extraction.record_validation import Objection
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageProvider
-from reverie.store.sessions.dreams import DreamLease
+from reverie.store.sessions.dream_queue import DreamLease
 from reverie_services.dream.digest.llm_extractor import (
     MAX_SUBTOPIC_CHARS,
     LlmExtractor,

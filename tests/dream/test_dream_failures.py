@@ -18,7 +18,7 @@ from reverie.bus.streams import DREAM_WORKERS, ensure_streams
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.ids import new_id
 from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment
-from reverie.store.sessions.dreams import DreamLease, DreamStore
+from reverie.store.sessions.dream_queue import DreamLease, DreamQueue
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.run_dream import run_dream
@@ -66,13 +66,13 @@ class Killed(BaseException):
     """As by kill -9: nothing that follows is run."""
 
 
-class Mortal(DreamStore):
+class Mortal(DreamQueue):
     """The store of a worker that dies at its `step`th call, before or after it takes effect."""
 
     def __init__(self, store: Store, step: int, after: bool) -> None:
         super().__init__(store.db)
         self._left, self._after = step, after
-        for name, _ in inspect.getmembers(DreamStore, inspect.iscoroutinefunction):
+        for name, _ in inspect.getmembers(DreamQueue, inspect.iscoroutinefunction):
             setattr(self, name, self._dying(getattr(self, name), name))
 
     def _dying(self, method: Any, name: str) -> Any:
@@ -206,7 +206,7 @@ async def test_a_poison_dream_becomes_a_dead_letter_with_its_reason_and_the_rest
         await healing
 
 
-class _CutOff(DreamStore):
+class _CutOff(DreamQueue):
     """The store of a worker that Postgres does not answer for some calls."""
 
     def __init__(self, store: Store, times: int) -> None:
@@ -265,7 +265,7 @@ async def test_a_stopping_worker_releases_its_scope_at_once(store: Store) -> Non
 
 
 async def test_ten_thousand_scopes_of_one_tenant_do_not_delay_another(store: Store) -> None:
-    dreams = DreamStore(store.db)
+    dreams = DreamQueue(store.db)
     [small] = add_tenants(store.admin_url, "small")
     admin_rows(
         store.admin_url,

@@ -11,7 +11,7 @@ from reverie.bus.interface import MessageBus
 from reverie.bus.nats_bus import connect
 from reverie.bus.streams import DREAM_WORKERS, ensure_streams
 from reverie.domain.core.ids import new_id
-from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS, DreamThresholds
+from reverie.domain.extraction.dream_log import DEFAULT_THRESHOLDS, DreamThresholds
 from reverie.runtime.service import start_service
 from reverie.runtime.settings.settings import Settings
 from reverie.store.sessions.dream_runs import ALL_PROJECTS, DreamLimitStore

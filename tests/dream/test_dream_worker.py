@@ -13,8 +13,8 @@ from reverie.store.maintenance.maintenance import MaintenanceStore
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.platform.outbox import OutboxTable
 from reverie.store.search.ranking_signals import RankStore
+from reverie.store.sessions.dream_queue import DreamQueue
 from reverie.store.sessions.dream_runs import DreamRunStore
-from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie.store.sessions.summaries import SummaryStore
 from reverie.store.staleness.reviews import ReviewStore
@@ -34,7 +34,7 @@ async def _known(_: int) -> Redactor:
 def dream_parts(store: Store) -> DigestDependencies:
     return DigestDependencies(
         settings=DreamSettings("worker", lease_seconds=HOUR, max_attempts=3),
-        dreams=DreamStore(store.db),
+        dreams=DreamQueue(store.db),
         dream_runs=DreamRunStore(store.db),
         summaries=SummaryStore(store.db),
         duplicates=DuplicateStore(store.db),

@@ -11,9 +11,9 @@ import pytest
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment
-from reverie.domain.extraction.dream_runs import DreamThresholds
+from reverie.domain.extraction.dream_log import DreamThresholds
 from reverie.domain.extraction.rule_extractor import ExtractedMemory
-from reverie.store.sessions.dreams import DreamLease
+from reverie.store.sessions.dream_queue import DreamLease
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.run_dream import run_dream

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 
 from reverie.contracts.base import NonBlankStr, PageResponse, RequestBody, ResponseBody
-from reverie.domain.extraction.dream_runs import MAX_THRESHOLD_COUNT, MAX_THRESHOLD_MINUTES
+from reverie.domain.extraction.dream_log import MAX_THRESHOLD_COUNT, MAX_THRESHOLD_MINUTES
 
 ThresholdCount = Annotated[int, Field(ge=1, le=MAX_THRESHOLD_COUNT)]
 Minutes = Annotated[float, Field(gt=0, le=MAX_THRESHOLD_MINUTES)]

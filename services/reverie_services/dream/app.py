@@ -21,8 +21,8 @@ from reverie.store.maintenance.maintenance import MaintenanceStore
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.platform.outbox import OutboxTable
 from reverie.store.search.ranking_signals import RankStore
+from reverie.store.sessions.dream_queue import DreamQueue
 from reverie.store.sessions.dream_runs import DreamRunStore
-from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore
 from reverie.store.sessions.summaries import SummaryStore
 from reverie.store.staleness.reviews import ReviewStore
@@ -60,7 +60,7 @@ async def open_service(
     ):
         database, load_redactor = resources.database, resources.vault.load_redactor
         publisher = EventPublisher(resources.bus, OutboxTable(database))
-        dreams, dream_runs = DreamStore(database), DreamRunStore(database)
+        dreams, dream_runs = DreamQueue(database), DreamRunStore(database)
         dream_settings, metrics = build_dream_settings(settings), DreamMetrics(resources.registry)
         summaries, duplicates = SummaryStore(database), DuplicateStore(database)
         maintenance = MaintenanceDependencies(

@@ -15,8 +15,8 @@ from reverie.store.db.short_ids import ShortIdResolver
 from reverie.store.maintenance.maintenance import MaintenanceStore
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.search.ranking_signals import RankStore
+from reverie.store.sessions.dream_queue import DreamQueue
 from reverie.store.sessions.dream_runs import DreamRunStore
-from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore
 from reverie.store.sessions.summaries import SummaryStore
 from reverie.store.staleness.reviews import ReviewStore
@@ -30,7 +30,7 @@ class DigestDependencies:
     """Dependencies of the workers that digest sessions; without `model_manager` words decide."""
 
     settings: DreamSettings
-    dreams: DreamStore
+    dreams: DreamQueue
     dream_runs: DreamRunStore
     summaries: SummaryStore
     duplicates: DuplicateStore
@@ -65,7 +65,7 @@ class MaintenanceDependencies:
 class DreamRequestDependencies:
     """Dependencies of requesting and listing dreams."""
 
-    dreams: DreamStore
+    dreams: DreamQueue
     dream_runs: DreamRunStore
     sessions: SessionStore
     short_ids: ShortIdResolver

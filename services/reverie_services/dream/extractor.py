@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment
 from reverie.domain.extraction.record_validation import DroppedStatement
 from reverie.domain.extraction.rule_extractor import ExtractedMemory, extract_memories
-from reverie.store.sessions.dreams import DreamLease
+from reverie.store.sessions.dream_queue import DreamLease
 
 RecordOutcome = Literal["rules", "not_asked", "model", "failed", "empty", "unsupported"]
 """Who wrote the record of a subtopic: a model, or the rules and why.

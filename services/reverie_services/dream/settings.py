@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass
 
 from reverie.domain.core.confidence import DEFAULT_DECAY, DecayPolicy
-from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS, DreamThresholds
+from reverie.domain.extraction.dream_log import DEFAULT_THRESHOLDS, DreamThresholds
 from reverie.runtime.settings.field_types import ReviewMode
 from reverie.runtime.settings.settings import Settings
 

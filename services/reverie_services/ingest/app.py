@@ -44,8 +44,8 @@ from reverie.store.search.ranking_signals import RankStore
 from reverie.store.search.recall_traces import RecallTraceStore
 from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
 from reverie.store.sessions.context import ContextStore
+from reverie.store.sessions.dream_queue import DreamQueue
 from reverie.store.sessions.dream_runs import DreamLimitStore, DreamRunStore
-from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore
 from reverie.store.staleness.reviews import ReviewStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
@@ -122,7 +122,7 @@ async def open_service(
         service = resources.create_service(settings.ingest_port)
         gauges = []
         if serves_api:
-            gauges += build_gauges(bus, outbox, LeaderLock(database), DreamStore(database))
+            gauges += build_gauges(bus, outbox, LeaderLock(database), DreamQueue(database))
         if derives:
             gauges += build_derivation_gauges(enrichment.model_selection_queue)
         yield replace(
@@ -169,7 +169,7 @@ def _build_routes(
                 contexts,
                 ActiveMemorySetStore(database),
                 scope_names,
-                DreamStore(database),
+                DreamQueue(database),
                 vault_store,
                 publisher,
                 ConflictFinder(database),
@@ -256,7 +256,7 @@ def _build_derivation_jobs(
             settings,
             enrichment,
             LeaderLock(database),
-            DreamStore(database),
+            DreamQueue(database),
             DreamRunStore(database),
             MaintenanceStore(database),
             ForgettingStore(database),

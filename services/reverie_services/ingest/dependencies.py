@@ -36,8 +36,8 @@ from reverie.store.search.ranking_signals import RankStore
 from reverie.store.search.recall_traces import RecallTraceStore
 from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
 from reverie.store.sessions.context import ContextStore
+from reverie.store.sessions.dream_queue import DreamQueue
 from reverie.store.sessions.dream_runs import DreamLimitStore, DreamRunStore
-from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore
 from reverie.store.staleness.reviews import ReviewStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
@@ -60,7 +60,7 @@ class WriteDependencies:
     contexts: ContextStore
     active_memory_sets: ActiveMemorySetStore
     scope_names: ScopeNameStore
-    dreams: DreamStore
+    dreams: DreamQueue
     vault: VaultStore
     publisher: EventPublisher
     conflicts: ConflictFinder
@@ -227,7 +227,7 @@ class SchedulerDependencies:
     settings: Settings
     enrichment: EnrichmentDependencies
     leader_lock: LeaderLock
-    dreams: DreamStore
+    dreams: DreamQueue
     dream_runs: DreamRunStore
     maintenance: MaintenanceStore
     forgetting: ForgettingStore

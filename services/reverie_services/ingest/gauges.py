@@ -9,7 +9,7 @@ from reverie.bus.streams import CONSUMERS
 from reverie.contracts.events import DEAD_LETTER_STREAM
 from reverie.runtime.observability.metrics import PolledGauge
 from reverie.store.platform.leader_lock import LeaderLock
-from reverie.store.sessions.dreams import DreamStore
+from reverie.store.sessions.dream_queue import DreamQueue
 from reverie_services.ingest.enrich import derivation_timeout
 from reverie_services.ingest.model_selection_queue import ModelSelectionQueue
 from reverie_services.ingest.outbox_cleanup import BufferedOutbox
@@ -17,7 +17,7 @@ from reverie_services.startup import build_dream_queue_gauges
 
 
 def build_gauges(
-    bus: MessageBus, outbox: BufferedOutbox, leader_lock: LeaderLock, dreams: DreamStore
+    bus: MessageBus, outbox: BufferedOutbox, leader_lock: LeaderLock, dreams: DreamQueue
 ) -> list[PolledGauge]:
     """Builds gauges of the backlog of the outbox, the bus, enrichment and dreams.
 

@@ -15,7 +15,7 @@ from reverie.bus.erasure import erase_engine_events
 from reverie.bus.streams import INGEST_ENRICH, INGEST_ENRICH_BULK
 from reverie.contracts.events import MAINTENANCE_SUBJECT, build_outgoing_event
 from reverie.domain.core.errors import ReverieError, Unavailable
-from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS
+from reverie.domain.extraction.dream_log import DEFAULT_THRESHOLDS
 from reverie.domain.graph.pagerank import rank_scopes
 from reverie_services.ingest.dependencies import SchedulerDependencies
 from reverie_services.ingest.enrich.worker import enrich_memory

@@ -17,7 +17,7 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.consistency import IdempotencyClaim
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.ids import new_id
-from reverie.domain.extraction.dream_runs import DreamThresholds
+from reverie.domain.extraction.dream_log import DreamThresholds
 from reverie.store.db.encryption import create_cipher
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.enrichment import EnrichmentStore
@@ -32,7 +32,7 @@ from reverie.store.platform.api_keys import (
 from reverie.store.platform.leader_lock import LeaderLock
 from reverie.store.platform.outbox import OutboxTable
 from reverie.store.platform.webhooks import WebhookStore
-from reverie.store.sessions.dreams import DreamStore, DueScope
+from reverie.store.sessions.dream_queue import DreamQueue, DueScope
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie.store.staleness.git_changes import GitChangeStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
@@ -249,7 +249,7 @@ async def test_a_writer_removes_only_events_of_its_own_tenant(store: Store) -> N
 
 
 async def test_a_claim_reveals_one_job_and_the_queue_only_lengths(store: Store) -> None:
-    dreams = DreamStore(store.db)
+    dreams = DreamQueue(store.db)
     await dreams.request(store.me.tenant, "one", "global", "test", {})
     await dreams.request(store.other.tenant, "two", "project/p", "test", {})
     before = await dreams.load_queue_lengths()
@@ -262,7 +262,7 @@ async def test_a_claim_reveals_one_job_and_the_queue_only_lengths(store: Store) 
 
 
 async def test_due_dreams_are_listed_with_their_tenant_and_nothing_else(store: Store) -> None:
-    dreams = DreamStore(store.db)
+    dreams = DreamQueue(store.db)
     await dreams.request(store.me.tenant, "one", "global", "test", {})
     await dreams.request(store.other.tenant, "two", "project/p", "test", {})
     assert await dreams.list_overdue(3600) == []
@@ -328,7 +328,7 @@ async def test_unapplied_changes_are_listed_by_id_until_applied(store: Store) ->
 
 
 async def test_silent_scopes_are_listed_until_their_digest_is_requested(store: Store) -> None:
-    dreams, sessions = DreamStore(store.db), SessionStore(store.db)
+    dreams, sessions = DreamQueue(store.db), SessionStore(store.db)
     for who, scope in ((store.me, "global"), (store.other, "project/p")):
         session, _ = await sessions.start(who, new_id(), scope, {"agent": "ann"})
         await sessions.append(who, session, [TurnToAppend(new_id(), "user", "hello", "hello")])

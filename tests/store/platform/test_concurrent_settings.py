@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS
+from reverie.domain.extraction.dream_log import DEFAULT_THRESHOLDS
 from reverie.store.platform.quotas import LlmUsageStore, QuotaStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.dream_runs import DreamLimitStore

@@ -13,8 +13,8 @@ import pytest
 from reverie.domain.context.scope_summary import ComposedSummary
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.memory import Memory
+from reverie.store.sessions.dream_queue import START_ID, DreamLease, DreamQueue
 from reverie.store.sessions.dream_runs import DreamRunStore
-from reverie.store.sessions.dreams import START_ID, DreamLease, DreamStore
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie.store.sessions.summaries import SummaryStore
 from tests.support.store_setup import Store, add_tenants, admin_rows, new
@@ -23,22 +23,22 @@ HOUR = 3600.0
 
 
 @pytest.fixture
-def dreams(store: Store) -> DreamStore:
-    return DreamStore(store.db)
+def dreams(store: Store) -> DreamQueue:
+    return DreamQueue(store.db)
 
 
 async def _ask(store: Store, scope: str = "global") -> str:
-    state, _ = await DreamStore(store.db).request(store.me.tenant, "one", scope, "test", {})
+    state, _ = await DreamQueue(store.db).request(store.me.tenant, "one", scope, "test", {})
     return state
 
 
-async def _claim(dreams: DreamStore, seconds: float = HOUR) -> DreamLease:
+async def _claim(dreams: DreamQueue, seconds: float = HOUR) -> DreamLease:
     lease = await dreams.claim("worker", seconds)
     assert lease is not None
     return lease
 
 
-async def _started(dreams: DreamStore, lease: DreamLease) -> UUID:
+async def _started(dreams: DreamQueue, lease: DreamLease) -> UUID:
     run = new_id()
     assert await dreams.start(lease, run, "worker")
     return run
@@ -65,7 +65,7 @@ def _job(store: Store, columns: str) -> tuple[object, ...]:
     return row
 
 
-async def test_eight_claimers_never_share_a_job(store: Store, dreams: DreamStore) -> None:
+async def test_eight_claimers_never_share_a_job(store: Store, dreams: DreamQueue) -> None:
     for n in range(40):
         await _ask(store, f"project/p{n}")
 
@@ -80,7 +80,7 @@ async def test_eight_claimers_never_share_a_job(store: Store, dreams: DreamStore
 
 
 async def test_one_busy_tenant_does_not_delay_twenty_others(
-    store: Store, dreams: DreamStore
+    store: Store, dreams: DreamQueue
 ) -> None:
     for n in range(200):
         await _ask(store, f"project/p{n}")
@@ -91,7 +91,7 @@ async def test_one_busy_tenant_does_not_delay_twenty_others(
     assert set(small) <= set(served)
 
 
-async def test_eight_concurrent_claimers_are_fair_too(store: Store, dreams: DreamStore) -> None:
+async def test_eight_concurrent_claimers_are_fair_too(store: Store, dreams: DreamQueue) -> None:
     for n in range(200):
         await _ask(store, f"project/p{n}")
     small = add_tenants(store.admin_url, *(f"small{n}" for n in range(20)))
@@ -104,7 +104,7 @@ async def test_eight_concurrent_claimers_are_fair_too(store: Store, dreams: Drea
     assert set(small) <= set(served)
 
 
-async def test_requests_for_one_scope_are_one_job(store: Store, dreams: DreamStore) -> None:
+async def test_requests_for_one_scope_are_one_job(store: Store, dreams: DreamQueue) -> None:
     states = await asyncio.gather(*(_ask(store) for _ in range(10)))
     assert set(states) == {"queued"}
     await _claim(dreams)
@@ -112,7 +112,7 @@ async def test_requests_for_one_scope_are_one_job(store: Store, dreams: DreamSto
 
 
 async def test_a_job_whose_worker_died_is_claimed_by_the_next(
-    store: Store, dreams: DreamStore
+    store: Store, dreams: DreamQueue
 ) -> None:
     await _ask(store)
     first = await _claim(dreams)
@@ -124,7 +124,7 @@ async def test_a_job_whose_worker_died_is_claimed_by_the_next(
 
 
 async def test_a_worker_that_lost_its_lease_changes_nothing(
-    store: Store, dreams: DreamStore
+    store: Store, dreams: DreamQueue
 ) -> None:
     session, turns = await _session(store)
     await _ask(store)
@@ -159,7 +159,7 @@ def _state(store: Store) -> list[object]:
 
 
 async def test_an_unfinished_run_is_marked_as_lost_by_the_next(
-    store: Store, dreams: DreamStore
+    store: Store, dreams: DreamQueue
 ) -> None:
     await _ask(store)
     await _started(dreams, await _claim(dreams))
@@ -171,7 +171,7 @@ async def test_an_unfinished_run_is_marked_as_lost_by_the_next(
 
 
 async def test_a_request_during_a_run_triggers_another_run(
-    store: Store, dreams: DreamStore
+    store: Store, dreams: DreamQueue
 ) -> None:
     await _ask(store)
     lease = await _claim(dreams)
@@ -189,7 +189,7 @@ async def test_a_request_during_a_run_triggers_another_run(
 
 
 async def test_a_request_after_an_expired_lease_is_not_lost_when_the_slow_worker_ends(
-    store: Store, dreams: DreamStore
+    store: Store, dreams: DreamQueue
 ) -> None:
     await _ask(store)
     lease = await _claim(dreams)
@@ -201,7 +201,7 @@ async def test_a_request_after_an_expired_lease_is_not_lost_when_the_slow_worker
 
 
 async def test_fifty_races_of_finish_and_request_lose_no_request(
-    store: Store, dreams: DreamStore
+    store: Store, dreams: DreamQueue
 ) -> None:
     for n in range(50):
         scope = f"project/p{n}"
@@ -218,7 +218,7 @@ async def test_fifty_races_of_finish_and_request_lose_no_request(
 
 
 async def test_an_epoch_is_never_reused_even_after_its_job_is_gone(
-    store: Store, dreams: DreamStore
+    store: Store, dreams: DreamQueue
 ) -> None:
     epochs = []
     for _ in range(3):
@@ -236,7 +236,7 @@ async def test_an_epoch_is_never_reused_even_after_its_job_is_gone(
 
 @pytest.mark.parametrize("end", ["again", "retry"])
 async def test_a_released_job_cannot_be_resumed_by_a_late_renewal(
-    store: Store, dreams: DreamStore, end: str
+    store: Store, dreams: DreamQueue, end: str
 ) -> None:
     session, turns = await _session(store)
     await _ask(store)
@@ -253,7 +253,7 @@ async def test_a_released_job_cannot_be_resumed_by_a_late_renewal(
 
 
 async def test_a_failed_job_waits_longer_each_time_and_is_finally_parked(
-    store: Store, dreams: DreamStore
+    store: Store, dreams: DreamQueue
 ) -> None:
     await _ask(store)
     pauses = []
@@ -281,7 +281,7 @@ async def test_a_failed_job_waits_longer_each_time_and_is_finally_parked(
 
 
 async def test_a_parked_job_wakes_on_request_with_all_its_attempts(
-    store: Store, dreams: DreamStore
+    store: Store, dreams: DreamQueue
 ) -> None:
     await _ask(store)
     lease = await _claim(dreams)
@@ -292,7 +292,7 @@ async def test_a_parked_job_wakes_on_request_with_all_its_attempts(
 
 
 async def test_a_commit_marks_its_turns_once_and_counts_the_pending_ones(
-    store: Store, dreams: DreamStore
+    store: Store, dreams: DreamQueue
 ) -> None:
     session, turns = await _session(store, 5)
     await _ask(store)
@@ -324,7 +324,7 @@ def _pending(store: Store) -> tuple[object, ...]:
 
 
 async def test_turns_appended_during_a_commit_stay_pending(
-    store: Store, dreams: DreamStore
+    store: Store, dreams: DreamQueue
 ) -> None:
     session, turns = await _session(store, 3)
     await _ask(store)
@@ -340,7 +340,7 @@ async def test_turns_appended_during_a_commit_stay_pending(
 
 
 async def test_a_summary_gets_a_new_version_only_when_its_text_changes(
-    store: Store, dreams: DreamStore
+    store: Store, dreams: DreamQueue
 ) -> None:
     await _ask(store)
     lease = await _claim(dreams)
@@ -358,7 +358,7 @@ async def test_a_summary_gets_a_new_version_only_when_its_text_changes(
 
 
 async def test_dreams_and_writers_of_the_same_keys_all_succeed(
-    store: Store, dreams: DreamStore
+    store: Store, dreams: DreamQueue
 ) -> None:
     session, turns = await _session(store, 1)
     await _ask(store)

@@ -10,7 +10,7 @@ from uuid import UUID
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import Tier
 from reverie.domain.core.memory import Memory, NewMemory, hash_content
-from reverie.domain.extraction.dream_runs import DreamRunLog
+from reverie.domain.extraction.dream_log import DreamRunLog
 from reverie.domain.graph.clustering import (
     MAX_MEMORIES,
     MIN_MEMORIES,

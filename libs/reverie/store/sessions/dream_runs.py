@@ -9,7 +9,7 @@ from uuid import UUID
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import NotFound
-from reverie.domain.extraction.dream_runs import DreamThresholds
+from reverie.domain.extraction.dream_log import DreamThresholds
 from reverie.store.db.database import Database, update_setting
 
 ALL_PROJECTS = "*"

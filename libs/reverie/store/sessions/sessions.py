@@ -11,7 +11,7 @@ from uuid import UUID
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import own_scopes
 from reverie.domain.core.errors import Conflict, NotFound
-from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS, DreamThresholds
+from reverie.domain.extraction.dream_log import DEFAULT_THRESHOLDS, DreamThresholds
 from reverie.store.db.database import Database
 from reverie.store.db.idempotency import run_once
 

@@ -19,7 +19,7 @@ from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database, TenantConnection
-from reverie.store.sessions.dreams import DreamLease
+from reverie.store.sessions.dream_queue import DreamLease
 
 LOOKBACK = timedelta(minutes=5)
 """Changes are looked for so long before the last look: a transaction ends later than it began."""

@@ -15,7 +15,7 @@ from reverie.domain.graph.duplicate_detection import (
     compare_memories,
 )
 from reverie.domain.text.index_terms import searched_text
-from reverie.store.sessions.dreams import DreamLease, ExistingMatch
+from reverie.store.sessions.dream_queue import DreamLease, ExistingMatch
 from reverie_services.dream.dependencies import DigestDependencies
 
 MAX_CANDIDATES = 12

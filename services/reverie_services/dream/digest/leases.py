@@ -10,7 +10,7 @@ from uuid import UUID
 
 from reverie.contracts.events import build_outgoing_event, memory_subject
 from reverie.domain.core.errors import ReverieError
-from reverie.store.sessions.dreams import DreamLease
+from reverie.store.sessions.dream_queue import DreamLease
 from reverie_services.dream.dependencies import DigestDependencies
 
 Made = TypeVar("Made")

@@ -20,7 +20,7 @@ from reverie.domain.text.turns import TurnText
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
-from reverie.store.sessions.dreams import DreamLease
+from reverie.store.sessions.dream_queue import DreamLease
 from reverie_services.dream.digest.record_answers import (
     CheckedAnswer,
     RecordAnswer,

@@ -15,10 +15,10 @@ from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory
-from reverie.domain.extraction.dream_runs import DigestDecision, DreamRunLog
+from reverie.domain.extraction.dream_log import DigestDecision, DreamRunLog
 from reverie.runtime.observability.tracing import span, trace_headers
 from reverie.store.memories.duplicates import deduplicate
-from reverie.store.sessions.dreams import START_ID, DreamLease, DreamSession
+from reverie.store.sessions.dream_queue import START_ID, DreamLease, DreamSession
 from reverie.store.sessions.summaries import SummaryBasis
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.leases import (

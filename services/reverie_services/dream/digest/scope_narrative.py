@@ -15,7 +15,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from reverie.domain.extraction.dream_runs import DigestDecision, DreamRunLog
+from reverie.domain.extraction.dream_log import DigestDecision, DreamRunLog
 from reverie.domain.extraction.record_validation import (
     DroppedStatement,
     Objection,
@@ -31,7 +31,7 @@ from reverie.domain.text.turns import TurnText
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
-from reverie.store.sessions.dreams import DreamLease
+from reverie.store.sessions.dream_queue import DreamLease
 from reverie.store.sessions.summaries import NarratedMemory, NarrativeBasis, SummarySentence
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.leases import ensure_lease_held

@@ -22,7 +22,7 @@ from reverie.domain.extraction.conversation.topic_segmentation import (
     build_windows,
     segment_turns,
 )
-from reverie.domain.extraction.dream_runs import DigestDecision, DreamRunLog
+from reverie.domain.extraction.dream_log import DigestDecision, DreamRunLog
 from reverie.domain.extraction.own_memories import find_own_lessons, own_preference_scope
 from reverie.domain.extraction.rule_extractor import (
     ExtractedMemory,
@@ -35,7 +35,7 @@ from reverie.domain.text.index_terms import memory_index_text
 from reverie.domain.text.markdown import shorten
 from reverie.domain.text.turns import TurnText
 from reverie.runtime.observability.tracing import span, trace_headers
-from reverie.store.sessions.dreams import DreamLease, DreamSession, ExistingMatch
+from reverie.store.sessions.dream_queue import DreamLease, DreamSession, ExistingMatch
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.comparison import compare_with_existing
 from reverie_services.dream.digest.leases import LeaseLost

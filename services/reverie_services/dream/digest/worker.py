@@ -10,7 +10,7 @@ import structlog
 
 from reverie.bus.interface import Message, Reject, verify_tenant
 from reverie.domain.core.errors import ReverieError
-from reverie.store.sessions.dreams import DreamLease
+from reverie.store.sessions.dream_queue import DreamLease
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.run_dream import PARKED_HEADER, run_dream
 

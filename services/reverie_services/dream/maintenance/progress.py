@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from reverie.domain.extraction.dream_runs import DigestDecision, DreamRunLog
+from reverie.domain.extraction.dream_log import DigestDecision, DreamRunLog
 from reverie.store.maintenance.items import MaintenanceScope
 
 MAX_RECORDED_DECISIONS = 500

@@ -33,8 +33,8 @@ from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.validation import QueryParams
 from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.maintenance.items import MaintenanceScope
+from reverie.store.sessions.dream_queue import REASON_REQUESTED
 from reverie.store.sessions.dream_runs import DreamRunRecord
-from reverie.store.sessions.dreams import REASON_REQUESTED
 from reverie_services.dream.dependencies import DreamRequestDependencies, MaintenanceDependencies
 from reverie_services.dream.maintenance.run_maintenance import run_maintenance
 from reverie_services.dream.maintenance.steps import preview_maintenance

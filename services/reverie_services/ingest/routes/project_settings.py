@@ -21,7 +21,7 @@ from reverie.contracts.dreams import (
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.errors import InvalidInput, prefix_field
-from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS
+from reverie.domain.extraction.dream_log import DEFAULT_THRESHOLDS
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import RouteTable
 from reverie.store.sessions.dream_runs import ALL_PROJECTS, combine_limits

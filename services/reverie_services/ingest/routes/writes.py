@@ -45,7 +45,7 @@ from reverie.domain.context.line_candidates import ContextInput
 from reverie.domain.core.errors import NotFound, ReverieError, prefix_field
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.memory import USE_VAULT_HINT, WriteOutcome, WriteResult
-from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS
+from reverie.domain.extraction.dream_log import DEFAULT_THRESHOLDS
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.memory_fence import strip_fenced
 from reverie.runtime.http.calls import Call

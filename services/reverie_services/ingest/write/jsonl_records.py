@@ -48,7 +48,7 @@ from reverie.domain.core.errors import (
 )
 from reverie.domain.core.kinds import ANCHOR_KINDS, EdgeKind, Kind, parse_edge_kind, parse_kind
 from reverie.domain.core.memory import hash_content
-from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS as LIMITS
+from reverie.domain.extraction.dream_log import DEFAULT_THRESHOLDS as LIMITS
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.staleness.commit_marks import COMMIT_SOURCE
 from reverie.domain.text.characters import is_blank

@@ -17,7 +17,7 @@ from reverie.contracts.events import (
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import NewMemory
-from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS, DreamRunLog, DreamThresholds
+from reverie.domain.extraction.dream_log import DEFAULT_THRESHOLDS, DreamRunLog, DreamThresholds
 from reverie.domain.graph.duplicate_detection import ComparedMemory
 from reverie.domain.text.index_terms import searched_text
 from reverie.domain.text.turns import TurnText
@@ -104,7 +104,7 @@ class PromotedMemory:
     reason: str
 
 
-class DreamStore:
+class DreamQueue:
     """The queue in Postgres; tickets on the bus only wake its workers."""
 
     def __init__(self, database: Database) -> None:
