@@ -121,12 +121,6 @@ def stop(server: NatsInstance) -> None:
     processes.stop(server.pid, STOP_SIGNALS, server.child)
 
 
-def is_running(server: NatsInstance) -> bool:
-    """Whether the server's process is running."""
-    child = server.child
-    return child.poll() is None if child else processes.is_alive(server.pid)
-
-
 def is_healthy(server: NatsInstance) -> bool:
     """Whether it accepts our password and runs JetStream."""
     return _accepts_login(server, ADMIN_USER, server.password)

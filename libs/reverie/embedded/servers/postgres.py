@@ -142,12 +142,6 @@ def stop(server: PostgresInstance) -> None:
     processes.stop(server.pid, STOP_SIGNALS, server.child)
 
 
-def is_running(server: PostgresInstance) -> bool:
-    """Whether the server's process is running."""
-    child = server.child
-    return child.poll() is None if child else processes.is_alive(server.pid)
-
-
 def create_service_logins(server: PostgresInstance, database: str = DATABASE) -> None:
     """Creates the login roles of services. The migrations must have created their group roles."""
     from reverie.store.db import server_admin

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from reverie.embedded import processes
 from reverie.embedded.home import Home
 from reverie.embedded.servers import nats, postgres
 
-
-class ServerInstance(Protocol):
-    """A running server."""
-
-    @property
-    def port(self) -> int:
-        """The port that it listens on."""
-
-
-Instance = TypeVar("Instance", bound=ServerInstance)
+Instance = TypeVar("Instance", postgres.PostgresInstance, nats.NatsInstance)
 
 
 @dataclass(eq=False)
@@ -34,7 +26,6 @@ class EmbeddedServer(Generic[Instance]):
     configured_port: int
     start_on: Callable[[int], Instance]
     stop_instance: Callable[[Instance], None]
-    is_instance_running: Callable[[Instance], bool]
     find_instance: Callable[[], Instance | None]
     _server: Instance | None = None
 
@@ -56,7 +47,10 @@ class EmbeddedServer(Generic[Instance]):
 
     def inherit(self) -> None:
         """Takes on the server that this process started before it executed another program."""
-        self._server = self.find_instance()
+        found = self.find_instance()
+        if found is not None:
+            found = replace(found, child=processes.InheritedChild(found.pid))
+        self._server = found
 
     def start(self) -> None:
         """Adopts or starts it."""
@@ -65,7 +59,10 @@ class EmbeddedServer(Generic[Instance]):
 
     def is_running(self) -> bool:
         """Whether its process is running."""
-        return self._server is not None and self.is_instance_running(self._server)
+        if self._server is None:
+            return False
+        child = self._server.child
+        return child.poll() is None if child else processes.is_alive(self._server.pid)
 
     def stop(self) -> None:
         """Shuts it down cleanly."""
@@ -81,11 +78,7 @@ def build_postgres(
     def start(port: int) -> postgres.PostgresInstance:
         return postgres.start(postgres.PostgresSpec(home, port, bin=binaries))
 
-    def find() -> postgres.PostgresInstance | None:
-        found = postgres.find(home)
-        return found and replace(found, child=processes.InheritedChild(found.pid))
-
-    return EmbeddedServer("postgres", port, start, postgres.stop, postgres.is_running, find)
+    return EmbeddedServer("postgres", port, start, postgres.stop, partial(postgres.find, home))
 
 
 def build_nats(home: Home, port: int, binary: Path | None) -> EmbeddedServer[nats.NatsInstance]:
@@ -94,8 +87,4 @@ def build_nats(home: Home, port: int, binary: Path | None) -> EmbeddedServer[nat
     def start(port: int) -> nats.NatsInstance:
         return nats.start(nats.NatsSpec(home, port, bin=binary))
 
-    def find() -> nats.NatsInstance | None:
-        found = nats.find(home)
-        return found and replace(found, child=processes.InheritedChild(found.pid))
-
-    return EmbeddedServer("nats", port, start, nats.stop, nats.is_running, find)
+    return EmbeddedServer("nats", port, start, nats.stop, partial(nats.find, home))
