@@ -11,10 +11,15 @@ from typing import Any
 
 import click
 
-from reverie.cli.agents.attach_option import attach_option
 from reverie.cli.agents.concurrent_turns import OpenTurns, TurnOrder
 from reverie.cli.app.gateway_client import GatewayClient
-from reverie.cli.app.options import CommonOptions, common_options, drop_unset, project_option
+from reverie.cli.app.options import (
+    CommonOptions,
+    attach_option,
+    common_options,
+    drop_unset,
+    project_option,
+)
 from reverie.cli.app.output import confirm, err, out, plural, print_json, print_plain, read_text
 from reverie.domain.core.errors import InvalidInput, ReverieError, Unavailable
 from reverie.domain.formats.attachments import Attachments

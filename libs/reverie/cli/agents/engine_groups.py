@@ -9,10 +9,15 @@ from typing import Any
 
 import click
 
-from reverie.cli.agents.attach_option import attach_option, read_attachments
 from reverie.cli.app.errors import EXIT_CODES_HELP
 from reverie.cli.app.gateway_client import quote_segment
-from reverie.cli.app.options import CommonOptions, common_options, drop_unset, limit_option
+from reverie.cli.app.options import (
+    CommonOptions,
+    attach_option,
+    common_options,
+    drop_unset,
+    limit_option,
+)
 from reverie.cli.app.output import (
     Columns,
     age_cell,
@@ -22,6 +27,7 @@ from reverie.cli.app.output import (
     read_text,
     text_cell,
 )
+from reverie.domain.formats.attachments import Attachments
 
 app = click.Group(
     "groups",
@@ -79,7 +85,10 @@ def post_message(
 
     Example: reverie groups say GROUP "How do we store prices?" --attach prices.py
     """
-    body = drop_unset({"text": read_text(text), "mode": mode}) | read_attachments(attach)
+    attachments = Attachments()
+    for path in attach:
+        attachments.add(path.name, path.read_bytes())
+    body = drop_unset({"text": read_text(text), "mode": mode}) | attachments.encode()
     answer = options.gateway().request("POST", f"{_path(group)}/messages", body=body)
     options.print_result(answer, f"{plural(len(answer['turns']), 'turn')} began")
 

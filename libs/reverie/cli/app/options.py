@@ -53,6 +53,12 @@ budget_option = click.option(
 )
 reason_option = click.option("--reason", help="The reason; it is stored with the version.")
 agent_option = click.option("--agent", help="The agent; default: the agent of the key.")
+attach_option = click.option(
+    "--attach",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A text or an image to send with it; may be repeated.",
+)
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would happen, and stop.")
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 tenant_option = click.option("--tenant", default="default", help="The tenant.")
