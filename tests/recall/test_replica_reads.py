@@ -19,7 +19,7 @@ from reverie.testing.chaos_proxy import ChaosProxy
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls, TestRun
 from reverie_services.recall.pipeline.recall import recall
-from reverie_services.recall.read_your_writes import WritePositions
+from reverie_services.recall.write_positions import WritePositions
 from tests.support.proxies import at_port, port_of
 from tests.support.recall_engines import ask, open_engines
 from tests.support.replica_servers import ReplicatedPostgres, start_replicated_postgres

@@ -71,7 +71,6 @@ from reverie_services.recall.dependencies import (
 from reverie_services.recall.grpc import server as rpc
 from reverie_services.recall.metrics import RecallMetrics
 from reverie_services.recall.query_expansion import QueryExpander
-from reverie_services.recall.read_your_writes import WritePositions
 from reverie_services.recall.routes import context, export, openapi, preflow, recall, replay, skills
 from reverie_services.recall.routes import graph as graph_routes
 from reverie_services.recall.routes import history as history_routes
@@ -84,6 +83,7 @@ from reverie_services.recall.routes import projects as project_routes
 from reverie_services.recall.routes import sessions as session_routes
 from reverie_services.recall.routes import traces as trace_routes
 from reverie_services.recall.settings import build_recall_settings
+from reverie_services.recall.write_positions import WritePositions
 from reverie_services.startup import build_model_manager
 
 INDEX_SHARE = 5 / 64
