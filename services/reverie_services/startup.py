@@ -95,7 +95,7 @@ async def open_resources(
             name,
             replicas=settings.nats_replicas,
             registry=registry,
-            credentials=NatsCredentials(settings.nats_creds, settings.nats_nkey, settings.ca_file),
+            credentials=NatsCredentials(settings.nats_creds, settings.ca_file),
         ) as bus,
     ):
         cipher = create_cipher(secret_text(settings.vault_key))

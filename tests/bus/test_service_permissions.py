@@ -207,13 +207,12 @@ async def test_services_log_in_by_credentials_files_and_by_seeds(tmp_path: Path)
         async with connect(f"nats://ingest:word@{place}", "ingest") as bus:
             assert await bus.wait_connected(30)
             await bus.send("dream.acme.abc.requested", b"{}", {})
-        await _works_as_dream(f"nats://{place}", NatsCredentials(nkey=seed))
+        await _works_as_dream(f"nats://{place}", NatsCredentials(seed))
         # Whoever has neither is turned away.
         async with connect(f"nats://{place}", "dream") as bus:
             assert not await bus.wait_connected(0.5)
-    for wrong in (NatsCredentials(tmp_path / "none"), NatsCredentials(creds, seed)):
-        with pytest.raises(Misconfigured, match="nats_creds"):
-            connect("nats://127.0.0.1:1", "dream", credentials=wrong)
+    with pytest.raises(Misconfigured, match="nats_creds"):
+        connect("nats://127.0.0.1:1", "dream", credentials=NatsCredentials(tmp_path / "none"))
 
 
 async def _works_as_dream(url: str, who: NatsCredentials) -> None:

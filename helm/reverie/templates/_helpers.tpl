@@ -95,11 +95,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- if not .noBus }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_NATS_URL" "key" (required "secret.keys.natsUrl names the key of the Secret that says where NATS is" .keys.natsUrl)) }}
-{{- range $name, $variable := dict "natsCreds" "REVERIE_NATS_CREDS" "natsNkey" "REVERIE_NATS_NKEY" }}
-{{- if index $.keys $name }}
-- name: {{ $variable }}
-  value: /etc/reverie/nats/{{ $name }}
-{{- end }}
+{{- if .keys.natsCreds }}
+- name: REVERIE_NATS_CREDS
+  value: /etc/reverie/nats/natsCreds
 {{- end }}
 {{- end }}
 {{- end }}
@@ -144,18 +142,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
     secretName: {{ include "reverie.tlsSecret" .root }}
     defaultMode: 288
 {{- end }}
-{{- if and .bus (not .root.Values.trial.enabled) (or .keys.natsCreds .keys.natsNkey) }}
+{{- if and .bus (not .root.Values.trial.enabled) .keys.natsCreds }}
 - name: nats
   secret:
     secretName: {{ .root.Values.secret.name }}
     defaultMode: 288
     items:
-      {{- range $name := list "natsCreds" "natsNkey" }}
-      {{- with index $.keys $name }}
-      - key: {{ . }}
-        path: {{ $name }}
-      {{- end }}
-      {{- end }}
+      - key: {{ .keys.natsCreds }}
+        path: natsCreds
 {{- end }}
 {{- end -}}
 

@@ -51,7 +51,7 @@ def build_bus_credentials(settings: Settings) -> NatsCredentials:
     """Returns the credentials of operator commands on NATS, if its URL contains none."""
     from reverie.bus.credentials import NatsCredentials
 
-    return NatsCredentials(settings.nats_creds, settings.nats_nkey, settings.ca_file)
+    return NatsCredentials(settings.nats_creds, settings.ca_file)
 
 
 def run_for_tenant(

@@ -124,7 +124,7 @@ class NatsBackend:
     def credentials(self) -> NatsCredentials:
         """The credentials of the operator, if the address contains none."""
         settings = self._settings
-        return NatsCredentials(settings.nats_creds, settings.nats_nkey, settings.ca_file)
+        return NatsCredentials(settings.nats_creds, settings.ca_file)
 
     @property
     def replicas(self) -> int:

@@ -127,10 +127,8 @@ class ServerSettings(BaseSettings):
     )
     nats_creds: Path | None = Field(
         None,
-        description="credentials file (.creds) of the NATS user, if nats_url names no user",
-    )
-    nats_nkey: Path | None = Field(
-        None, description="file with the seed (nkey) of the NATS user, in place of nats_creds"
+        description="file with the credentials (.creds) or the seed (nkey) of the NATS user, if "
+        "nats_url names no user",
     )
     nats_replicas: Annotated[int, Field(ge=1, le=5)] = Field(
         1, description="copies that a NATS cluster keeps of each stream: 1, 3 or 5"

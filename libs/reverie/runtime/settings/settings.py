@@ -281,7 +281,7 @@ class Settings(ServerSettings, LimitSettings, MemorySettings):
             "postgres_bin",
             "nats_bin",
         ),
-        *("tls_cert", "tls_key", "ca_file", "nats_creds", "nats_nkey"),
+        *("tls_cert", "tls_key", "ca_file", "nats_creds"),
     )
     @classmethod
     def _make_absolute(cls, path: Path | None) -> Path | None:
