@@ -17,7 +17,7 @@ from reverie.embedded.processes import (
 )
 from reverie.embedded.supervision.process_watch import supervise
 from reverie.embedded.supervision.service_layout import ServerUrls, build_environment
-from reverie.embedded.watchdog import MAX_RESTART_DELAY, SupervisedProcess, watch_processes
+from reverie.embedded.watchdog import SupervisedProcess, watch_processes
 from reverie.runtime.settings.settings import Settings
 
 
@@ -83,30 +83,22 @@ class _RecordedNotes:
         self.notes.append(text)
 
 
-async def test_a_dead_process_is_restarted_at_growing_intervals(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("stable_seconds", "pauses"), [(60.0, ["0.01", "0.02", "0.04"]), (0.0, ["0.01"] * 3)]
+)
+async def test_a_dead_process_is_restarted_later_each_time_unless_it_ran_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, stable_seconds: float, pauses: list[str]
 ) -> None:
     monkeypatch.setattr("reverie.embedded.watchdog.FIRST_RESTART_DELAY", 0.01)
     monkeypatch.setattr("reverie.embedded.watchdog.CHECK_SECONDS", 0.001)
+    monkeypatch.setattr("reverie.embedded.watchdog.STABLE_SECONDS", stable_seconds)
     stop, notes = asyncio.Event(), _RecordedNotes()
     process = _DyingProcess(3, stop)
     await watch_processes([process], stop, notes)
     assert notes.notes == [
-        f"the process dying ended; it starts again in {pause} s"
-        for pause in ("0.01", "0.02", "0.04")
+        f"the process dying ended; it starts again in {pause} s" for pause in pauses
     ]
     assert process.starts == 3
-
-
-async def test_a_process_that_ran_for_a_while_is_restarted_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("reverie.embedded.watchdog.FIRST_RESTART_DELAY", 0.01)
-    monkeypatch.setattr("reverie.embedded.watchdog.CHECK_SECONDS", 0.001)
-    monkeypatch.setattr("reverie.embedded.watchdog.STABLE_SECONDS", 0.0)
-    stop, notes = asyncio.Event(), _RecordedNotes()
-    await watch_processes([_DyingProcess(4, stop)], stop, notes)
-    assert notes.notes == ["the process dying ended; it starts again in 0.01 s"] * 4
 
 
 class _UnreadableProcess(_DyingProcess):
@@ -123,7 +115,3 @@ async def test_an_error_ends_all_watching_and_renews_no_certificate(tmp_path: Pa
         await supervise([process], [], (tmp_path, ["localhost"]), stop, _RecordedNotes())
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert await asyncio.to_thread(os.listdir, tmp_path) == []
-
-
-def test_the_restart_delay_is_bounded() -> None:
-    assert MAX_RESTART_DELAY <= 8

@@ -67,22 +67,17 @@ def checkpointer_of(server: PostgresInstance) -> psutil.Process:
     return next(child for child in children if "checkpointer" in " ".join(child.cmdline()))
 
 
-def test_a_server_that_survived_its_parent_is_adopted(start: Start, reverie_home: Path) -> None:
+def test_a_server_is_adopted_by_a_new_process_and_replaced_on_its_port_once_it_is_killed(
+    start: Start, reverie_home: Path
+) -> None:
     first = start(open_home(reverie_home))
-    again = start(open_home(reverie_home))
-    assert (again.pid, again.port, again.adopted) == (first.pid, first.port, True)
-
-
-def test_no_process_reads_for_the_sessions(start: Start, reverie_home: Path) -> None:
-    server = start(open_home(reverie_home))
-    with psycopg.connect(server.admin_url("postgres")) as connection:
+    adopted = start(open_home(reverie_home))
+    assert (adopted.pid, adopted.port, adopted.adopted) == (first.pid, first.port, True)
+    with psycopg.connect(first.admin_url("postgres")) as connection:
         kinds = {row[0] for row in connection.execute("select backend_type from pg_stat_activity")}
     assert "checkpointer" in kinds
+    # None of these processes reads for sessions.
     assert "io worker" not in kinds
-
-
-def test_a_killed_server_is_replaced_on_the_same_port(start: Start, reverie_home: Path) -> None:
-    first = start(open_home(reverie_home))
     os.kill(first.pid, signal.SIGKILL)
     again = start(open_home(reverie_home))
     assert again.pid != first.pid
@@ -92,55 +87,51 @@ def test_a_killed_server_is_replaced_on_the_same_port(start: Start, reverie_home
     first.child.wait()
 
 
-def test_a_pid_file_that_names_another_program_does_not_prevent_the_start(
+def test_a_stop_waits_for_a_slow_checkpoint_and_a_start_needs_the_passwords_of_the_data(
     start: Start, reverie_home: Path
 ) -> None:
-    first = start(open_home(reverie_home))
+    home = open_home(reverie_home)
+    server = start(home)
+    checkpointer = checkpointer_of(server)
+    checkpointer.suspend()
+    resuming = threading.Timer(3.0, checkpointer.resume)
+    resuming.start()
     note = reverie_home / "postgres" / "postmaster.pid"
     text = note.read_text()
-    postgres.stop(first)
-    note.write_text(text.replace(str(first.pid), str(os.getpid()), 1))
-    again = start(open_home(reverie_home))
+    postgres.stop(server)
+    resuming.join()
+    # Else the next start has to recover, which takes longer.
+    log = (reverie_home / "logs" / "postgres.log").read_text()
+    assert "received fast shutdown request" in log
+    assert "received immediate shutdown request" not in log
+    # A pid file that names another program does not prevent the start.
+    note.write_text(text.replace(str(server.pid), str(os.getpid()), 1))
+    again = start(home)
     assert is_reachable(again.admin_url())
-
-
-def test_lost_passwords_are_reported_and_leave_no_server(start: Start, reverie_home: Path) -> None:
-    home = open_home(reverie_home)
-    postgres.stop(start(home))
+    postgres.stop(again)
     (home.secrets / "postgres-admin").unlink()
     with pytest.raises(Misconfigured, match="put back the folder of secrets"):
         start(home)
     assert postgres.find(home) is None
 
 
-def test_a_stop_waits_for_a_slow_checkpoint(start: Start, reverie_home: Path) -> None:
-    """Else the next start has to recover, which takes longer."""
-    server = start(open_home(reverie_home))
-    checkpointer = checkpointer_of(server)
-    checkpointer.suspend()
-    resuming = threading.Timer(3.0, checkpointer.resume)
-    resuming.start()
-    postgres.stop(server)
-    resuming.join()
-    log = (reverie_home / "logs" / "postgres.log").read_text()
-    assert "received fast shutdown request" in log
-    assert "received immediate shutdown request" not in log
-
-
 @root_only
-@pytest.mark.parametrize("bit", [privileges.READ_SEARCH[1], privileges.OVERRIDE[1]])
 def test_root_reaches_data_and_binaries_below_closed_folders_with_one_capability(
-    start: Start, test_run: TestRun, monkeypatch: pytest.MonkeyPatch, bit: int
+    start: Start, test_run: TestRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = 1 << bit | 1 << privileges.SETPCAP
-    assert privileges.permitted_capabilities() & held == held
-    monkeypatch.setattr(privileges, "permitted_capabilities", lambda: held)
     closed = test_run.new_folder("closed")
     closed.chmod(0o700)
-    server = start(open_home(closed / "home"), installed_below(closed))
-    assert is_reachable(server.admin_url())
-    assert capabilities(server.pid) == 1 << bit
-    assert closed.stat().st_mode & 0o777 == 0o700
+    programs = installed_below(closed)
+    for bit in (privileges.READ_SEARCH[1], privileges.OVERRIDE[1]):
+        held = 1 << bit | 1 << privileges.SETPCAP
+        with monkeypatch.context() as limited:
+            assert privileges.permitted_capabilities() & held == held
+            limited.setattr(privileges, "permitted_capabilities", lambda held=held: held)
+            server = start(open_home(closed / "home"), programs)
+        assert is_reachable(server.admin_url())
+        assert capabilities(server.pid) == 1 << bit
+        assert closed.stat().st_mode & 0o777 == 0o700
+        postgres.stop(server)
 
 
 @root_only

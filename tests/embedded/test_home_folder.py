@@ -22,7 +22,10 @@ STRANGER = 54_321
 
 
 def test_secrets_are_created_once_and_readable_by_their_owner_only(tmp_path: Path) -> None:
-    place = open_home(tmp_path / "home")
+    root = tmp_path / "home"
+    root.mkdir(mode=0o700)
+    place = open_home(root)
+    assert stat.S_IMODE(root.stat().st_mode) == 0o700, "an existing folder keeps its mode"
     first = home.get_or_create_secret(place, "nats")
     assert home.get_or_create_secret(place, "nats") == first
     assert len(first) >= 43
@@ -43,13 +46,6 @@ def test_the_vault_has_its_own_master_key_unless_one_is_set(tmp_path: Path) -> N
     assert _with_vault_key(Settings(vault_key=given), place).vault_key == given
 
 
-def test_an_existing_folder_keeps_its_mode(tmp_path: Path) -> None:
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o700)
-    open_home(closed)
-    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
-
-
 def test_a_home_that_cannot_be_created_is_an_invalid_setting(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Misconfigured, match="REVERIE_HOME"):
@@ -68,28 +64,18 @@ def test_a_folder_closed_to_others_is_not_reachable_for_another_user(tmp_path: P
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has to hand Postgres on")
-def test_root_without_access_to_the_data_is_told_what_to_do(
+def test_root_hands_on_the_smallest_capability_or_is_told_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o700)
-    assert privileges.choose_account(tmp_path / "postgres").passes_closed_folders
+    data = tmp_path / "postgres"
+    assert privileges.choose_account(data).passes_closed_folders
+    for held, chosen in ((1 << 1 | 1 << 2 | 1 << 8, "read_search"), (1 << 1 | 1 << 8, "override")):
+        monkeypatch.setattr(privileges, "permitted_capabilities", lambda held=held: held)
+        assert f"--ambient-caps=-all,+dac_{chosen}" in privileges.choose_account(data).prefix
     monkeypatch.setattr(privileges, "permitted_capabilities", lambda: 0)
     with pytest.raises(Misconfigured, match=r"Run as a normal user, or set REVERIE_HOME"):
-        privileges.choose_account(tmp_path / "postgres")
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to hand Postgres on")
-def test_the_smaller_capability_is_preferred(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tmp_path.chmod(0o700)
-    both, override = 1 << 1 | 1 << 2 | 1 << 8, 1 << 1 | 1 << 8
-    monkeypatch.setattr(privileges, "permitted_capabilities", lambda: both)
-    assert (
-        "--ambient-caps=-all,+dac_read_search" in privileges.choose_account(tmp_path / "p").prefix
-    )
-    monkeypatch.setattr(privileges, "permitted_capabilities", lambda: override)
-    assert "--ambient-caps=-all,+dac_override" in privileges.choose_account(tmp_path / "p").prefix
+        privileges.choose_account(data)
 
 
 def test_one_home_has_one_supervisor(tmp_path: Path) -> None:
