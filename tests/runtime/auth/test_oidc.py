@@ -27,7 +27,7 @@ from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.ingest.routes import events
 from tests.support.log_capture import capture_logs
-from tests.support.stack import eventually, running_stack
+from tests.support.stack import Stack, eventually, running_stack
 
 ISSUER, AUDIENCE = "https://id.acme.test/", "reverie"
 GOOD = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -124,11 +124,16 @@ async def test_the_log_names_the_claim_that_refused_a_token_and_not_its_value(
         assert not {"nobody", "emperor", "every"} & set(str(lines).replace("'", " ").split())
 
 
-async def test_a_token_grants_what_its_claims_say_and_a_forged_one_nothing(
-    database: DatabaseUrls, nats_url: str, jwks: str
+async def test_a_token_grants_what_its_claims_say_until_it_expires_and_a_forged_one_nothing(
+    database: DatabaseUrls, nats_url: str, jwks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.1)
+    monkeypatch.setattr(oidc, "_LEEWAY", 0.0)
     ensure_tenant(database.admin_url, "acme")
-    settings = {"oidc_issuer": ISSUER, "oidc_audience": AUDIENCE, "oidc_jwks_url": jwks}
+    port = find_free_port()
+    settings: dict[str, Any] = {"oidc_issuer": ISSUER, "oidc_audience": AUDIENCE}
+    settings |= {"oidc_jwks_url": jwks}
+    settings |= {"grpc_enabled": True, "grpc_port": port}
     async with running_stack(database, nats_url, model_home(), **settings) as stack:
         body = {"content": "Carts are kept in Redis", "scope": "project/shop"}
         made = await stack.post("/v1/remember", body, key=_token())
@@ -160,43 +165,34 @@ async def test_a_token_grants_what_its_claims_say_and_a_forged_one_nothing(
             answer = await stack.call("POST", "/v1/remember", body, token)
             assert answer.status == status, jwt.decode(token, options={"verify_signature": False})
             assert token not in json.dumps(answer.body)
+        await _watch_until_expiry(stack, port)
 
 
-async def test_a_token_watches_events_until_it_expires(
-    database: DatabaseUrls, nats_url: str, jwks: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.1)
-    monkeypatch.setattr(oidc, "_LEEWAY", 0.0)
-    ensure_tenant(database.admin_url, "acme")
-    port = find_free_port()
-    settings = {"oidc_issuer": ISSUER, "oidc_audience": AUDIENCE, "oidc_jwks_url": jwks}
-    grpc_settings = {"grpc_enabled": True, "grpc_port": port}
-    async with running_stack(
-        database, nats_url, model_home(), **settings, **grpc_settings
-    ) as stack:
-        token = _token(exp=time.time() + 4)
-        headers = {"Authorization": f"Bearer {token}"}
+async def _watch_until_expiry(stack: Stack, port: int) -> None:
+    """Streams of events over HTTP and gRPC end with their token."""
+    token = _token(exp=time.time() + 4)
+    headers = {"Authorization": f"Bearer {token}"}
 
-        async def read_stream() -> bytes:
-            async with stack.http.get(f"{stack.url}/v1/events", headers=headers) as answer:
-                assert answer.status == 200
-                return await answer.content.read()
+    async def read_stream() -> bytes:
+        async with stack.http.get(f"{stack.url}/v1/events", headers=headers) as answer:
+            assert answer.status == 200
+            return await answer.content.read()
 
-        async def watch_by_grpc() -> int:
-            async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-                metadata = (("authorization", f"Bearer {token}"),)
-                stub: Any = ReverieStub(channel)
-                messages = stub.WatchMemories(pb.WatchRequest(), metadata=metadata)
-                count = 0
-                with suppress(grpc.aio.AioRpcError):
-                    async for _ in messages:
-                        count += 1
-                return count
+    async def watch_by_grpc() -> int:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            metadata = (("authorization", f"Bearer {token}"),)
+            stub: Any = ReverieStub(channel)
+            messages = stub.WatchMemories(pb.WatchRequest(), metadata=metadata)
+            count = 0
+            with suppress(grpc.aio.AioRpcError):
+                async for _ in messages:
+                    count += 1
+            return count
 
-        started = time.monotonic()
-        async with asyncio.timeout(60):
-            stream, messages = await asyncio.gather(read_stream(), watch_by_grpc())
-        # Several heartbeats came, and the end only with the expiry.
-        assert time.monotonic() - started > 2
-        assert stream.count(b"\n\n") >= 3
-        assert messages >= 3
+    started = time.monotonic()
+    async with asyncio.timeout(60):
+        stream, messages = await asyncio.gather(read_stream(), watch_by_grpc())
+    # Several heartbeats came, and the end only with the expiry.
+    assert time.monotonic() - started > 2
+    assert stream.count(b"\n\n") >= 3
+    assert messages >= 3

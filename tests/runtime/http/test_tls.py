@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -27,11 +26,9 @@ from reverie.embedded.ports import find_free_port
 from reverie.embedded.probe import is_service_ready
 from reverie.embedded.tls.certificates import collect_host_names, ensure_certificate
 from reverie.runtime.http.tls import load_certificate
-from reverie.runtime.service import start_service
 from reverie.runtime.settings.settings import Settings
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
-from tests.runtime.sample_service import KEY, Sample
 from tests.support.stack import running_stack
 
 
@@ -107,25 +104,6 @@ async def test_every_interface_and_caller_uses_tls_with_the_authority_of_the_hom
         assert at is not None
         assert (await asyncio.to_thread(at.request, "GET", path))["id"] == kept["id"]
         assert Settings(home=tmp_path).trusted_ca_file == files.ca
-
-
-async def test_https_is_answered_with_the_certificate_and_http_is_not(tmp_path: Path) -> None:
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    _write(cert, key, "first")
-    settings = Settings(tls_cert=cert, tls_key=key)
-    trusted = ssl.create_default_context(cafile=str(cert))
-    headers = {"Authorization": f"Bearer {KEY}"}
-    async with (
-        start_service(Sample().service(), settings) as url,
-        aiohttp.ClientSession(headers=headers) as http,
-    ):
-        assert url.startswith("https://127.0.0.1:")
-        async with http.get(f"{url}/v1/notes", ssl=trusted) as answer:
-            assert answer.status == 200
-        with pytest.raises(aiohttp.ClientConnectorError):
-            await http.get(f"{url}/v1/notes", ssl=ssl.create_default_context())
-        with pytest.raises(aiohttp.ClientError):
-            await http.get(f"http{url[5:]}/v1/notes")
 
 
 def test_renewed_certificates_are_loaded_and_broken_ones_are_not(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from reverie.contracts import reverie_pb2 as pb
 from reverie.contracts.reverie_pb2_grpc import ReverieStub
 from reverie.runtime.observability.tracing import span
 from tests.support.mcp_clients import call, over_http
-from tests.support.stack import Stack, eventually
+from tests.support.stack import Stack
 
 CONTENT = "Quinces ripen beside the kiln in src/orchard.py"
 QUESTION = "where do the quinces ripen"
@@ -44,7 +44,7 @@ async def tour(stack: Stack, grpc_port: int) -> Tour:
         return reply.body
 
     memory = {"content": CONTENT, "scope": "project/orchard", "kind": "decision"}
-    made = await over_rest("remember", "POST", "/v1/remember", memory)
+    await over_rest("remember", "POST", "/v1/remember", memory)
     start = {"agent": "claude", "project": "orchard"}
     session = (await over_rest("start", "POST", "/v1/sessions/start", start))["session"]
     turns = {"session": session, "turns": [{"role": "user", "content": TURN}]}
@@ -62,25 +62,10 @@ async def tour(stack: Stack, grpc_port: int) -> Tour:
         "commits": [{"sha": SHA, "committed_at": "2099-01-01T00:00:00Z"}],
         "files": [{"path": "src/orchard.py", "status": "deleted"}],
     }
-    await eventually(lambda: _enriched(stack, made["id"]))
+    await stack.settled()
     await over_rest("change", "POST", "/v1/git/changes", change)
-    await eventually(lambda: _stale(stack))
-    await eventually(lambda: _dreamt(stack))
+    await stack.settled()
     return Tour(traces, session)
-
-
-async def _enriched(stack: Stack, memory: str) -> bool:
-    found = await stack.get(f"/v1/memories/{memory}/subgraph?depth=1")
-    return len(found["nodes"]) > 1
-
-
-async def _stale(stack: Stack) -> bool:
-    return bool((await stack.get("/v1/stale?project=orchard"))["items"])
-
-
-async def _dreamt(stack: Stack) -> bool:
-    runs = (await stack.get("/v1/dreams"))["items"]
-    return any(run["status"] == "done" for run in runs)
 
 
 async def _over_grpc(key: str, port: int, traces: dict[str, str]) -> None:

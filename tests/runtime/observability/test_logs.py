@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,23 +62,6 @@ def test_an_invalid_http_request_is_no_error_and_is_not_quoted(out: io.StringIO)
     assert "a bug" in bug["exception"]
 
 
-def test_warnings_are_logged(out: io.StringIO) -> None:
-    configure_logs(Settings(), "ingest", stream=out)
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        logging.captureWarnings(False)
-        logging.captureWarnings(True)
-        warnings.warn("careful", stacklevel=1)
-    assert any("careful" in line["event"] for line in lines(out))
-
-
-def test_lines_below_the_level_are_not_written(out: io.StringIO) -> None:
-    configure_logs(Settings(log_level="warning"), "ingest", stream=out)
-    log.info("quiet")
-    log.warning("loud")
-    assert [line["event"] for line in lines(out)] == ["loud"]
-
-
 def test_a_line_has_its_trace_and_bound_values(out: io.StringIO) -> None:
     install_provider("test")
     configure_logs(Settings(), "ingest", stream=out)
@@ -91,15 +73,6 @@ def test_a_line_has_its_trace_and_bound_values(out: io.StringIO) -> None:
     assert inside["trace_id"] == trace.format_trace_id(span.get_span_context().trace_id)
     assert inside["span_id"] == trace.format_span_id(span.get_span_context().span_id)
     assert (inside["tenant"], "trace_id" in outside) == ("acme", False)
-
-
-def test_a_second_configuration_replaces_the_first(out: io.StringIO) -> None:
-    first = io.StringIO()
-    configure_logs(Settings(), "one", stream=first)
-    configure_logs(Settings(), "two", stream=out)
-    log.info("once")
-    assert first.getvalue() == ""
-    assert len(lines(out)) == 1
 
 
 @pytest.mark.parametrize("form", ["json", "console"])

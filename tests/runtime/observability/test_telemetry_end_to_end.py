@@ -242,7 +242,7 @@ def _sum(scraped: list[Sample], name: str, **labels: str) -> float:
     return sum(values)
 
 
-def _asked() -> list[str]:
+def _dashboard_queries() -> list[str]:
     boards = [json.loads(path.read_text()) for path in sorted(BOARDS.glob("*.json"))]
     return [query for board in boards for query in queries(board)]
 
@@ -257,7 +257,7 @@ def _queries_name_what_is_told(scraped: list[Sample]) -> None:
     labels: dict[str, set[str]] = {"up": set()}
     for one in scraped:
         labels.setdefault(one.name, {"job", "instance"}).update(one.labels)
-    for query in [*_asked(), *(rule["expr"] for rule in _rules())]:
+    for query in [*_dashboard_queries(), *(rule["expr"] for rule in _rules())]:
         names = set(re.findall(r"\b(?:reverie|process)_\w+", query))
         assert names <= labels.keys(), query
         grouped = re.findall(r"\bby \(([^)]*)\)", query)
@@ -267,7 +267,7 @@ def _queries_name_what_is_told(scraped: list[Sample]) -> None:
 
 
 async def _every_panel_is_answered(prometheus: Prometheus) -> None:
-    asked = _asked()
+    asked = _dashboard_queries()
     assert len(asked) > 60
 
     async def unanswered() -> list[str]:

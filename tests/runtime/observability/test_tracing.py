@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -34,14 +35,6 @@ def finished(number: int, padding: int = 0) -> ReadableSpan:
     return ReadableSpan(
         f"span {number}", context, attributes={"x": "y" * padding}, start_time=0, end_time=1
     )
-
-
-def test_without_an_exporter_there_is_still_a_trace_id() -> None:
-    with export_spans(Settings(), "test"), span("work"):
-        trace_id = current_trace_id()
-    assert trace_id is not None
-    assert int(trace_id, 16) != 0
-    assert current_trace_id() is None
 
 
 def test_spans_of_a_trace_are_in_the_file_with_their_parents(tmp_path: Path) -> None:
@@ -91,15 +84,6 @@ def test_attributes_are_redacted_before_export(tmp_path: Path) -> None:
     }
 
 
-def test_nothing_is_exported_after_shutdown(tmp_path: Path) -> None:
-    path = tmp_path / "spans.jsonl"
-    with export_spans(Settings(spans_file=path), "test"), span("during"):
-        pass
-    with span("after"):
-        pass
-    assert [record["name"] for record in records(path)] == ["during"]
-
-
 def test_the_file_is_rotated_at_its_limit_and_never_exceeds_it(tmp_path: Path) -> None:
     path = tmp_path / "spans.jsonl"
     file = SpanFileExporter(path, limit=2000)
@@ -126,35 +110,30 @@ def _write_many(path: Path, start: int) -> None:
         file.export([finished(number)])
 
 
-def test_processes_share_the_file_without_torn_lines(tmp_path: Path) -> None:
+def test_two_processes_share_the_file_without_torn_lines(tmp_path: Path) -> None:
     path = tmp_path / "spans.jsonl"
     context = get_context("spawn")
-    writers = [context.Process(target=_write_many, args=(path, n)) for n in (1, 1001)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-        assert writer.exitcode == 0
+    writer = context.Process(target=_write_many, args=(path, 1))
+    writer.start()
+    while not path.exists():
+        time.sleep(0.01)
+    _write_many(path, 1001)
+    writer.join()
+    assert writer.exitcode == 0
     older = path.with_name("spans.jsonl.1")
     for file in (older, path):
         assert file.stat().st_size <= 20_000
         assert all(record["name"].startswith("span ") for record in records(file))
 
 
-def test_an_unwritable_folder_loses_spans_and_nothing_else(tmp_path: Path) -> None:
+def test_without_a_file_that_can_be_written_requests_still_carry_a_trace(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    settings = Settings(spans_file=tmp_path / "file" / "spans.jsonl")
-    with export_spans(settings, "test"), span("work"):
-        trace_id = current_trace_id()
-    assert trace_id is not None
-
-
-def test_headers_propagate_a_trace() -> None:
-    with export_spans(Settings(), "test"), span("work"):
-        headers = trace_headers()
-        trace_id = current_trace_id()
-    context = trace.get_current_span(extract_context(headers)).get_span_context()
-    assert trace.format_trace_id(context.trace_id) == trace_id
+    for spans_file in (None, tmp_path / "file" / "spans.jsonl"):
+        with export_spans(Settings(spans_file=spans_file), "test"), span("work"):
+            headers, trace_id = trace_headers(), current_trace_id()
+        context = trace.get_current_span(extract_context(headers)).get_span_context()
+        assert trace_id == trace.format_trace_id(context.trace_id) != "0" * 32
+    assert current_trace_id() is None
 
 
 @pytest.mark.parametrize(

@@ -47,26 +47,26 @@ print(full - kept, kept - resident())
 """
 
 
-def _said(program: str, **told: str) -> list[int]:
+def _run_program(program: str, **variables: str) -> list[int]:
     plain = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True,
-        env=plain | told,
+        env=plain | variables,
     )  # fmt: skip
     return [int(word) for word in done.stdout.split()]
 
 
 def test_memory_freed_by_one_run_serves_the_next() -> None:
     """6.4 MB are 1,600 pages, fifty times."""
-    assert _said(_RUNS)[0] < 1_600
+    assert _run_program(_RUNS)[0] < 1_600
 
 
 def test_allocator_settings_of_the_environment_take_precedence() -> None:
-    assert _said(_RUNS, MALLOC_MMAP_THRESHOLD_="131072")[0] > 40 * 1_600
+    assert _run_program(_RUNS, MALLOC_MMAP_THRESHOLD_="131072")[0] > 40 * 1_600
 
 
 def test_free_pages_between_used_ones_are_returned() -> None:
     """120 MB, of which the last block stays."""
-    held, given_back = _said(_BETWEEN)
+    held, given_back = _run_program(_BETWEEN)
     assert held < 10_000_000
     assert given_back > 100_000_000

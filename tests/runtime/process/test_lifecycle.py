@@ -1,9 +1,8 @@
-"""Background tasks, health checks, the key cache, cursors and metric readings."""
+"""Background tasks, health checks, the key cache and metric readings."""
 
 from __future__ import annotations
 
 import asyncio
-import math
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -12,7 +11,6 @@ from reverie.domain.access.principals import hash_key
 from reverie.domain.core.errors import InvalidInput, Unavailable
 from reverie.runtime.auth.authentication import CachedKeyFinder
 from reverie.runtime.http.health import run_checks
-from reverie.runtime.http.pagination import CursorPosition, cut_page, decode_cursor, encode_cursor
 from reverie.runtime.http.validation import parse_value
 from reverie.runtime.observability.metrics import PolledGauge, PolledGauges, render_metrics
 from reverie.runtime.process.lifecycle import run_in_background, supervise
@@ -32,37 +30,25 @@ async def test_a_crashed_task_is_restarted() -> None:
     assert runs == [0, 1, 2, 3]
 
 
-async def test_tasks_are_cancelled_at_the_end_and_may_clean_up() -> None:
-    told: list[str] = []
-    started = asyncio.Event()
+async def test_a_crash_of_one_task_leaves_the_others_which_may_clean_up_at_the_end() -> None:
+    ended: list[str] = []
+    crashed, started = asyncio.Event(), asyncio.Event()
+
+    async def crash() -> None:
+        crashed.set()
+        raise RuntimeError
 
     async def work() -> None:
+        await crashed.wait()
         started.set()
         try:
             await asyncio.Event().wait()
         finally:
-            told.append("cleaned")
+            ended.append("cleaned")
 
-    async with run_in_background([work]):
+    async with run_in_background([crash, work]):
         await started.wait()
-    assert told == ["cleaned"]
-
-
-async def test_a_crash_of_one_task_leaves_the_others_alone() -> None:
-    crashed, fine = asyncio.Event(), asyncio.Event()
-
-    async def bad() -> None:
-        crashed.set()
-        raise RuntimeError
-
-    async def good() -> None:
-        await crashed.wait()
-        fine.set()
-        await asyncio.Event().wait()
-
-    async with run_in_background([bad, good]):
-        await fine.wait()
-    assert crashed.is_set()
+    assert ended == ["cleaned"]
 
 
 async def test_checks_run_concurrently_each_with_its_deadline() -> None:
@@ -87,17 +73,6 @@ async def test_a_cached_key_is_looked_up_again_after_its_lifetime() -> None:
     assert await cached.find(hash_key("k")) is None
 
 
-async def test_a_cached_key_is_found_while_the_store_is_down() -> None:
-    keys = InMemoryKeys()
-    keys.add("k", build_principal())
-    cached = CachedKeyFinder(keys, ttl=math.inf)
-    await cached.find(hash_key("k"))
-    keys.down = True
-    assert await cached.find(hash_key("k")) == build_principal()
-    with pytest.raises(Unavailable):
-        await cached.find(hash_key("another"))
-
-
 async def test_an_unexpected_error_of_a_key_finder_counts_as_unavailable() -> None:
     class Broken:
         async def find(self, key_hash: bytes) -> None:
@@ -105,30 +80,6 @@ async def test_an_unexpected_error_of_a_key_finder_counts_as_unavailable() -> No
 
     with pytest.raises(Unavailable, match="key store"):
         await CachedKeyFinder(Broken(), ttl=1).find(b"")
-
-
-class At(CursorPosition):
-    name: str
-    number: int
-
-
-def test_a_cursor_decodes_to_its_position() -> None:
-    position = At(name="naïve/ü", number=-1)
-    cursor = encode_cursor(position)
-    assert decode_cursor(cursor, At) == position
-    assert cursor.replace("-", "").replace("_", "").isalnum()
-    assert decode_cursor(None, At) is None
-
-
-def test_the_last_page_has_no_cursor() -> None:
-    def at(number: int) -> At:
-        return At(name="", number=number)
-
-    assert cut_page([1, 2, 3], 3, at) == ([1, 2, 3], None)
-    page, following = cut_page([1, 2, 3, 4], 3, at)
-    assert page == [1, 2, 3]
-    assert decode_cursor(following, At) == at(3)
-    assert cut_page([], 3, at) == ([], None)
 
 
 def test_a_part_of_a_body_is_named_by_its_location() -> None:

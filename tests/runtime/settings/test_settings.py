@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 import pytest
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr
 
 from reverie.cli.app.options import resolve_settings
 from reverie.domain.core.errors import Misconfigured
@@ -44,19 +45,17 @@ def write_user(project: Path, text: str) -> Path:
     return path
 
 
-def test_without_any_source_the_defaults_apply(project: Path) -> None:
-    settings = load_settings(project_dir=project)
-    assert settings.home == project.parent / "home"
-    assert (settings.host, settings.recall_port) == ("127.0.0.1", 3456)
-    assert settings.database_url is None
-
-
-def test_the_home_folder_is_in_the_user_s_home_by_default(
+def test_without_any_source_the_defaults_apply(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    settings = load_settings(project_dir=project)
+    assert (settings.host, settings.recall_port) == ("127.0.0.1", 3456)
+    assert settings.database_url is None
     monkeypatch.delenv("REVERIE_HOME")
     monkeypatch.setenv("HOME", str(project))
-    assert load_settings(project_dir=project).home == project / ".reverie"
+    monkeypatch.setenv("REVERIE_DATABASE_URL", "")
+    settings = load_settings(project_dir=project)
+    assert (settings.home, settings.database_url) == (project / ".reverie", None)
 
 
 def test_flag_beats_environment_beats_project_file_beats_user_file(
@@ -70,14 +69,9 @@ def test_flag_beats_environment_beats_project_file_beats_user_file(
     monkeypatch.setenv("REVERIE_RECALL_PORT", "3")
     monkeypatch.setenv("REVERIE_INGEST_PORT", "3")
     assert load_settings(project_dir=project).project == "environment"
-    settings = load_settings({"recall_port": 4, "project": "flag"}, project)
+    settings = load_settings({"recall_port": 4, "project": "flag", "nats_port": None}, project)
     ports = [settings.recall_port, settings.ingest_port, settings.nats_port]
     assert (settings.project, ports) == ("flag", [4, 3, 1])
-
-
-def test_an_absent_flag_leaves_the_other_sources_alone(project: Path) -> None:
-    write_user(project, 'host = "127.0.0.9"')
-    assert load_settings({"host": None}, project).host == "127.0.0.9"
 
 
 def test_the_home_flag_selects_the_user_file(project: Path) -> None:
@@ -86,11 +80,6 @@ def test_the_home_flag_selects_the_user_file(project: Path) -> None:
     (other / "config.toml").write_text("recall_port = 7")
     settings = load_settings({"home": other}, project)
     assert (settings.home, settings.recall_port) == (other, 7)
-
-
-def test_an_empty_variable_counts_as_unset(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REVERIE_DATABASE_URL", "")
-    assert load_settings(project_dir=project).database_url is None
 
 
 def test_a_relative_path_in_a_file_is_relative_to_that_file(project: Path) -> None:
@@ -144,16 +133,10 @@ def test_a_line_that_a_user_file_cannot_have_is_refused(
 def test_an_invalid_value_names_the_key_and_what_is_allowed(
     project: Path, line: str, key: str, allowed: str
 ) -> None:
-    write_user(project, line)
+    path = write_user(project, line)
     with pytest.raises(Misconfigured, match=allowed) as caught:
         load_settings(project_dir=project)
     assert caught.value.setting == key
-
-
-def test_an_invalid_value_names_its_file(project: Path) -> None:
-    path = write_user(project, "recall_port = -1")
-    with pytest.raises(Misconfigured) as caught:
-        load_settings(project_dir=project)
     assert f"(in {path})" in str(caught.value)
 
 
@@ -170,16 +153,12 @@ def test_an_unknown_flag_is_refused(project: Path) -> None:
         load_settings({"prot": 1}, project)
 
 
-@pytest.mark.parametrize("text", ["recall_port = \n", "a = 1\na = 2\n"])
-def test_a_file_that_is_not_toml_is_named_with_the_line(project: Path, text: str) -> None:
-    path = write_user(project, text)
+def test_a_file_that_is_not_toml_is_named_with_the_line(project: Path) -> None:
+    path = write_user(project, "recall_port = \n")
     with pytest.raises(Misconfigured, match=r"is not TOML: .*line") as caught:
         load_settings(project_dir=project)
     assert caught.value.setting == str(path)
-
-
-def test_a_file_that_is_not_utf8_is_not_toml(project: Path) -> None:
-    write_user(project, "").write_bytes(b"host = '\xff'")
+    path.write_bytes(b"host = '\xff'")
     with pytest.raises(Misconfigured, match="is not TOML"):
         load_settings(project_dir=project)
 
@@ -195,11 +174,6 @@ def test_no_secret_is_shown_by_the_settings_or_their_errors(
         load_settings(project_dir=project)
     assert "hunter2" not in f"{caught.value!r} {caught.value}"
     assert caught.value.__suppress_context__
-
-
-def test_settings_are_immutable() -> None:
-    with pytest.raises(ValidationError):
-        Settings().__setattr__("recall_port", 1)
 
 
 def test_settings_built_in_code_read_no_source(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,31 +276,32 @@ def _as_toml(value: object) -> str:
 
 
 def test_every_setting_can_be_set_by_flag_variable_and_file_and_reaches_services(
-    project: Path,
+    project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in sorted(set(Settings.model_fields) - {"home"}):
-        with pytest.MonkeyPatch.context() as patch:
-            _check_ways_to_set(project, patch, name)
+    given = {name: _sample(name) for name in sorted(set(Settings.model_fields) - {"home"})}
 
+    def check(loaded: Settings, names: Iterable[str] = given) -> None:
+        assert {name: getattr(loaded, name) for name in names} == {
+            name: given[name] for name in names
+        }
 
-def _check_ways_to_set(project: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    value = _sample(name)
-    by_flag = resolve_settings(project.parent / "home", [f"{name}={_written(value)}"])
-    assert getattr(by_flag, name) == value, name
-    write_user(project, f"{name} = {_as_toml(value)}")
-    assert getattr(load_settings(project_dir=project), name) == value, name
+    flags = [f"{name}={_written(value)}" for name, value in given.items()]
+    check(resolve_settings(project.parent / "home", flags))
+    write_user(project, "".join(f"{name} = {_as_toml(value)}\n" for name, value in given.items()))
+    check(load_settings(project_dir=project))
     write_user(project, "")
-    monkeypatch.setenv(f"REVERIE_{name.upper()}", _written(value))
+    for name, value in given.items():
+        monkeypatch.setenv(f"REVERIE_{name.upper()}", _written(value))
     by_variable = load_settings(project_dir=project)
-    assert getattr(by_variable, name) == value, name
+    check(by_variable)
     environment = build_environment(ALL, by_variable, {}, ServerUrls("postgresql://x", None, None))
     for variable in [key for key in os.environ if key.startswith("REVERIE_")]:
         monkeypatch.delenv(variable)
     for variable, text in environment.items():
         if variable.startswith("REVERIE_") and variable not in INTERNAL_VARIABLES:
             monkeypatch.setenv(variable, text)
-    if name not in {*WITHHELD_SETTINGS, "shutdown_timeout"}:
-        assert getattr(load_settings(project_dir=project), name) == value, name
+    passed_on = given.keys() - {*WITHHELD_SETTINGS, "shutdown_timeout"}
+    check(load_settings(project_dir=project), passed_on)
 
 
 def test_a_map_that_is_not_json_is_refused_with_its_name(project: Path) -> None:
