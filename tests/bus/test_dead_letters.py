@@ -99,15 +99,14 @@ async def test_a_ticket_whose_workers_all_died_blocks_its_subject_until_the_watc
     assert "no worker answered" in letter.reason
 
 
-async def test_an_advisory_about_a_foreign_consumer_changes_nothing(bus: MessageBus) -> None:
+async def test_an_advisory_is_rejected_if_invalid_and_ignored_about_a_foreign_consumer(
+    bus: MessageBus,
+) -> None:
     await bus.publish(event(TICKET))
-    told = {"stream": "DREAM", "consumer": "somebody", "stream_seq": 1, "deliveries": 9}
-    await handle_max_deliveries(bus, Message("", json.dumps(told).encode(), {}, 1))
+    foreign = {"stream": "DREAM", "consumer": "somebody", "stream_seq": 1, "deliveries": 9}
+    await handle_max_deliveries(bus, Message("", json.dumps(foreign).encode(), {}, 1))
     assert await list_dead_letters(bus) == []
     assert await bus.read("DREAM", 1) is not None
-
-
-async def test_an_invalid_advisory_is_rejected(bus: MessageBus) -> None:
     with pytest.raises(Reject):
         await handle_max_deliveries(bus, Message("", b"[]", {}, 1))
 
@@ -129,19 +128,6 @@ async def bury_some(bus: MessageBus, *payloads: str, waiting: int = 0) -> None:
         await settled(bus)
 
 
-async def test_a_replayed_dead_letter_is_delivered_again_and_removed_from_the_list(
-    bus: MessageBus,
-) -> None:
-    inbox = Inbox()
-    await bury_some(bus, "one")
-    (letter,) = await list_dead_letters(bus)
-    assert await replay_dead_letters(bus, seq=letter.seq) == 1
-    async with running(consume(bus, ENRICH, inbox)):
-        message = await inbox.next()
-    assert (message.subject, message.data, message.deliveries) == (REMEMBERED, b"one", 1)
-    assert await list_dead_letters(bus) == []
-
-
 async def test_a_replay_that_dies_before_it_removes_the_letter_is_repeated_without_a_second_message(
     bus: MessageBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,13 +145,22 @@ async def test_a_replay_that_dies_before_it_removes_the_letter_is_repeated_witho
         assert {(await inbox.next()).data for _ in range(2)} == {b"one", b"next"}
 
 
-async def test_one_stream_is_replayed_completely_and_no_other(bus: MessageBus) -> None:
+async def test_dead_letters_are_listed_in_pages_and_replayed_by_stream(bus: MessageBus) -> None:
     inbox = Inbox()
-    await bury_some(bus, "one", "two")
+    await bury_some(bus, "a", "b", "c")
+    first = await list_dead_letters(bus, limit=2)
+    rest = await list_dead_letters(bus, limit=2, after=first[-1].seq)
+    assert [letter.data for letter in first + rest] == [b"a", b"b", b"c"]
+    assert await list_dead_letters(bus, stream="DREAM") == []
+    with pytest.raises(NotFound):
+        await replay_dead_letters(bus, seq=77)
     assert await replay_dead_letters(bus, stream="GIT") == 0
-    assert await replay_dead_letters(bus, stream=MEMORY_STREAM) == 2
+    assert await replay_dead_letters(bus, stream=MEMORY_STREAM) == 3
+    assert await list_dead_letters(bus) == []
     async with running(consume(bus, ENRICH, inbox)):
-        assert {(await inbox.next()).data for _ in range(2)} == {b"one", b"two"}
+        messages = [await inbox.next() for _ in range(3)]
+    assert {message.data for message in messages} == {b"a", b"b", b"c"}
+    assert {(message.subject, message.deliveries) for message in messages} == {(REMEMBERED, 1)}
 
 
 async def test_a_letter_that_fails_again_after_its_replay_is_stored_again(bus: MessageBus) -> None:
@@ -173,19 +168,6 @@ async def test_a_letter_that_fails_again_after_its_replay_is_stored_again(bus: M
     assert await replay_dead_letters(bus) == 1
     await bury_some(bus, waiting=1)
     assert [letter.data for letter in await list_dead_letters(bus)] == [b"hopeless"]
-
-
-async def test_replaying_an_unknown_number_is_reported(bus: MessageBus) -> None:
-    with pytest.raises(NotFound):
-        await replay_dead_letters(bus, seq=77)
-
-
-async def test_dead_letters_are_listed_in_pages_and_by_stream(bus: MessageBus) -> None:
-    await bury_some(bus, "a", "b", "c")
-    first = await list_dead_letters(bus, limit=2)
-    rest = await list_dead_letters(bus, limit=2, after=first[-1].seq)
-    assert [letter.data for letter in first + rest] == [b"a", b"b", b"c"]
-    assert await list_dead_letters(bus, stream="DREAM") == []
 
 
 async def test_an_oversized_foreign_body_is_dead_lettered_without_it(bus: MessageBus) -> None:

@@ -289,15 +289,14 @@ async def test_streams_can_be_ensured_again_while_in_use(
         assert info.config.ack_wait == INGEST_ENRICH.ack_wait
 
 
-async def test_ensuring_streams_without_nats_names_what_is_missing(nats_server: NatsServer) -> None:
+async def test_streams_need_a_server_and_no_more_replicas_than_servers(
+    nats_server: NatsServer,
+) -> None:
+    with pytest.raises(Misconfigured, match="replicas"):
+        await ensure_streams(nats_server.url, replicas=3)
     await stop(nats_server)
     with pytest.raises(Unavailable):
         await ensure_streams(nats_server.url)
-
-
-async def test_more_replicas_than_servers_is_an_invalid_setting(nats_server: NatsServer) -> None:
-    with pytest.raises(Misconfigured, match="replicas"):
-        await ensure_streams(nats_server.url, replicas=3)
 
 
 @pytest.mark.parametrize("url", ["", "localhost:4222", "http://localhost:4222", "nats://"])

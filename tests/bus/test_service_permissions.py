@@ -99,7 +99,7 @@ async def test_each_service_receives_its_work_and_can_report_the_result(
             await keeper.send(subjects[user], b"{}", {})
             async with connect(_url(nats_server, user), user) as bus:
                 assert await bus.wait_connected(30)
-                await _one(bus, user)
+                await _handle_one(bus, user)
                 assert await bus.lag(spec) == 0
                 await bus.send("memory.acme.digested", b"{}", {})
 
@@ -111,7 +111,7 @@ async def test_the_engine_receives_turns_and_watches_its_own_events(
     async with connect(_url(nats_server, "engine"), "engine") as bus:
         assert await bus.wait_connected(30)
         await bus.send("turn.acme.x.requested", b"{}", {})
-        await _one(bus, "engine")
+        await _handle_one(bus, "engine")
         assert await bus.lag(ENGINE_WORKERS) == 0
         await bus.send("engine.acme.g.event", b"{}", {})
         _, last = await bus.sequence_range(ENGINE_STREAM)
@@ -122,7 +122,7 @@ async def test_the_engine_receives_turns_and_watches_its_own_events(
             assert (await anext(watched)).seq == last == 1
 
 
-async def _one(bus: MessageBus, user: str) -> None:
+async def _handle_one(bus: MessageBus, user: str) -> None:
     work = {"dream": DREAM_WORKERS, "staleness": STALENESS_CHANGES, "engine": ENGINE_WORKERS}
     spec = work[user]
     async with asyncio.timeout(60):
@@ -218,7 +218,7 @@ async def test_services_log_in_by_credentials_files_and_by_seeds(tmp_path: Path)
 async def _works_as_dream(url: str, who: NatsCredentials) -> None:
     async with connect(url, "dream", credentials=who) as bus:
         assert await bus.wait_connected(30)
-        await _one(bus, "dream")
+        await _handle_one(bus, "dream")
         assert await bus.lag(DREAM_WORKERS) == 0
 
 
