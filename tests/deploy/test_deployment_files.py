@@ -99,6 +99,9 @@ def test_the_compose_file_is_complete_and_every_variable_in_it_is_a_setting() ->
         bus = services[name]["environment"].get("REVERIE_NATS_URL", "")
         assert bus.partition("://")[2].partition(":")[0] == ("" if name == "recall" else name)
     assert "reverie_reader" in services["recall"]["environment"]["REVERIE_DATABASE_READONLY_URL"]
+    trial = yaml.safe_load((ROOT / "helm/reverie/values.yaml").read_text())["trial"]
+    for name in ("postgres", "nats"):
+        assert services[name]["image"] == trial[name]["image"], "the same as in the chart"
     telemetry = {name for name, one in services.items() if one.get("profiles") == ["telemetry"]}
     assert telemetry == {"collector", "jaeger", "prometheus", "grafana"}
 
@@ -173,10 +176,3 @@ def test_the_collector_and_grafana_address_services_that_compose_runs() -> None:
     [provider] = boards["providers"]
     mounts = {one["target"] for one in services["grafana"]["volumes"]}
     assert provider["options"]["path"] in mounts
-
-
-def test_the_trial_servers_match_those_of_compose() -> None:
-    values = yaml.safe_load((ROOT / "helm/reverie/values.yaml").read_text())["trial"]
-    services = composed()["services"]
-    assert services["postgres"]["image"] == values["postgres"]["image"]
-    assert services["nats"]["image"] == values["nats"]["image"]

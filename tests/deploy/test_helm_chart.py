@@ -114,8 +114,16 @@ def schemas_read_once() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_chart_passes_its_linter_and_every_manifest_is_valid(variant: str) -> None:
+def test_manifests_are_valid_run_unprivileged_hold_no_secret_and_fit_together(variant: str) -> None:
+    """One test, so that each variant is rendered once."""
     run("lint", ".", "--strict", "--quiet", *VARIANTS[variant])
+    check_against_schemas(variant)
+    check_pods_are_unprivileged(variant)
+    check_variables_are_settings_and_no_secrets(variant)
+    check_selectors_match_pods_and_ports(variant)
+
+
+def check_against_schemas(variant: str) -> None:
     for one in manifests(variant):
         if one["apiVersion"] in OF_OTHERS:
             model = getattr(models_of(OF_OTHERS[one["apiVersion"]]), one["kind"])
@@ -149,29 +157,17 @@ def missing(given: Any, known: Any, path: str = "") -> list[str]:
     return [] if given == known else [path]
 
 
-@pytest.mark.parametrize(
-    ("variant", "deployments"),
-    [
-        ("default", {"reverie-ingest", "reverie-recall", "reverie-dream", "reverie-staleness"}),
-        (
-            "production",
-            {
-                *("reverie-ingest", "reverie-ingest-derive", "reverie-recall"),
-                *("reverie-dream", "reverie-dream-api", "reverie-staleness"),
-            },
-        ),
-    ],
-)
-def test_each_service_is_a_deployment_of_one_image_with_its_own_port(
-    variant: str, deployments: set[str]
-) -> None:
-    made = of_kind(variant, "Deployment")
-    assert made.keys() == deployments
-    assert len({c["image"] for one in made.values() for c in containers(_pod_of(one))}) == 1
-    for name, deployment in made.items():
-        [container] = _pod_of(deployment)["containers"]
-        assert container["args"][0] == "serve", name
-        assert "http" in {port["name"] for port in container["ports"]}, name
+def test_each_service_is_a_deployment_of_one_image_with_its_own_port() -> None:
+    services = {f"reverie-{name}" for name in ("ingest", "recall", "dream", "staleness")}
+    more = {"reverie-ingest-derive", "reverie-dream-api"}
+    for variant, deployments in (("default", services), ("production", services | more)):
+        made = of_kind(variant, "Deployment")
+        assert made.keys() == deployments
+        assert len({c["image"] for one in made.values() for c in containers(_pod_of(one))}) == 1
+        for name, deployment in made.items():
+            [container] = _pod_of(deployment)["containers"]
+            assert container["args"][0] == "serve", name
+            assert "http" in {port["name"] for port in container["ports"]}, name
 
 
 def _pod_of(deployment: Manifest) -> Manifest:
@@ -179,8 +175,8 @@ def _pod_of(deployment: Manifest) -> Manifest:
     return spec
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_every_pod_runs_unprivileged_and_states_its_resources(variant: str) -> None:
+def check_pods_are_unprivileged(variant: str) -> None:
+    """Each states its resources, too."""
     for name, spec in pod_specs(variant):
         assert spec["automountServiceAccountToken"] is False, name
         # Kubernetes would put REVERIE_RECALL_PORT=tcp://... among the settings.
@@ -196,8 +192,7 @@ def test_every_pod_runs_unprivileged_and_states_its_resources(variant: str) -> N
             assert "memory" in one["resources"]["limits"], name
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_every_variable_is_a_setting_and_no_manifest_contains_a_secret(variant: str) -> None:
+def check_variables_are_settings_and_no_secrets(variant: str) -> None:
     secrets = {name for name in Settings.model_fields if has_type(name, SecretStr)}
     for name, spec in pod_specs(variant):
         for variable in (one for c in containers(spec) for one in c.get("env", [])):
@@ -212,8 +207,8 @@ def test_every_variable_is_a_setting_and_no_manifest_contains_a_secret(variant: 
     assert not of_kind(variant, "Secret")
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_services_policies_and_budgets_match_existing_pods_and_ports(variant: str) -> None:
+def check_selectors_match_pods_and_ports(variant: str) -> None:
+    """Of services, budgets, scalers and routes."""
     pods = [
         (one["spec"]["template"]["metadata"]["labels"], one["spec"]["template"]["spec"])
         for one in manifests(variant)
@@ -256,20 +251,13 @@ def test_a_gateway_uses_tls_to_the_pods_with_a_name_in_their_certificate() -> No
 def test_network_policies_admit_only_named_traffic() -> None:
     policies = of_kind("trial", "NetworkPolicy")
     deny = policies["reverie-deny"]["spec"]
-    assert deny == {
-        "podSelector": {
-            "matchLabels": {
-                "app.kubernetes.io/name": "reverie",
-                "app.kubernetes.io/instance": "reverie",
-            }
-        },
-        "policyTypes": ["Ingress", "Egress"],
-    }
-    everyone = deny["podSelector"]["matchLabels"].items()
+    labels = dict.fromkeys(("app.kubernetes.io/name", "app.kubernetes.io/instance"), "reverie")
+    policy_types = ["Ingress", "Egress"]
+    assert deny == {"podSelector": {"matchLabels": labels}, "policyTypes": policy_types}
     for one in manifests("trial"):
         template = one if one["kind"] == "Pod" else one.get("spec", {}).get("template")
         if template and "spec" in template:
-            assert everyone <= template["metadata"]["labels"].items(), one["metadata"]["name"]
+            assert labels.items() <= template["metadata"]["labels"].items(), one["metadata"]["name"]
     # Only the gateway calls the others, and only NATS its own.
     for name in ("ingest", "dream", "staleness"):
         callers = policies[f"reverie-{name}"]["spec"]["ingress"][0]["from"]
@@ -387,14 +375,11 @@ def test_alerts_and_dashboards_equal_those_of_the_project() -> None:
     assert found == {f.name: f.read_text() for f in (ROOT / "deploy/dashboards").glob("*.json")}
 
 
-def test_the_notes_match_what_was_installed() -> None:
+def test_the_notes_match_what_was_installed_and_the_version_is_that_of_the_package() -> None:
     told = run("install", "reverie", ".", "--dry-run=client", "-f", "values-trial.yaml")
     notes = told.split("NOTES:")[1]
     assert "create secret generic reverie" in notes
     assert "service/reverie-recall 3456" in notes
     assert "There is no dream worker" not in notes
-
-
-def test_the_chart_has_the_version_of_the_package() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)

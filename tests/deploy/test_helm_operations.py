@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.deploy.test_helm_chart import (
     CHART,
     ROOT,
@@ -40,26 +38,15 @@ def keys_read(variant: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("variant", "pages"),
-    [
-        ("default", ["README.md"]),
-        ("production", ["README.md"]),
-        ("operated", ["README.md"]),
-        ("trial", ["values-trial.yaml"]),
-    ],
-)
-def test_the_documented_command_makes_every_key_that_the_pods_read(
-    variant: str, pages: list[str]
-) -> None:
-    made = {key for page in pages for key in keys_made(CHART / page)}
-    assert keys_read(variant) - made == set()
+def test_the_documented_command_makes_every_key_that_the_pods_read() -> None:
+    for variant in ("default", "production", "operated"):
+        assert keys_read(variant) - keys_made(README) == set(), variant
+    assert keys_read("trial") - keys_made(CHART / "values-trial.yaml") == set()
 
 
 def test_the_secured_example_names_the_keys_that_it_adds() -> None:
     added = keys_read("secured") - keys_made(README)
-    text = (CHART / "values-secured.yaml").read_text()
-    head = text[: text.index("\nsecret:")]
+    head = (CHART / "values-secured.yaml").read_text().partition("\nsecret:")[0]
     assert added == set(KEY.findall(head))
 
 

@@ -81,11 +81,6 @@ def test_a_picture_needs_no_style_sheet() -> None:
         assert re.findall(r"<style|class=|var\(", picture.read_text()) == [], picture
 
 
-def test_a_broken_link_is_detected() -> None:
-    assert not leads_somewhere("docs/nowhere.md", ROOT)
-    assert not leads_somewhere("docs/concepts.md#nothing", ROOT)
-
-
 def test_every_page_can_be_reached_from_the_readme() -> None:
     reached: set[Path] = set()
     waiting = [ROOT / "README.md"]
@@ -168,16 +163,6 @@ def test_every_command_in_the_documentation_exists() -> None:
         assert {words for words in commands_named(page) if not is_known(words)} == set(), page
 
 
-def test_the_readme_names_the_commands_that_a_newcomer_needs() -> None:
-    named = commands_named(ROOT / "README.md")
-    assert {" up", " doctor", " migrate"} <= {f" {words.split()[0]}" for words in named}
-
-
-def test_an_unknown_command_is_detected() -> None:
-    assert not is_known(" sing")
-    assert not is_known(" key sing")
-
-
 CALL = re.compile(r"""(?:^|[\s(;|&`])reverie ((?:'[^']*'|"[^"]*"|[^|;&()`\n<>])*)""", re.MULTILINE)
 
 
@@ -202,11 +187,6 @@ def test_every_option_in_a_block_of_commands_exists() -> None:
     for page in PAGES:
         calls = [call for one in blocks_of(page) for call in CALL.findall(one.replace("\\\n", " "))]
         assert [wrong for call in calls if (wrong := find_wrong_option(call))] == [], page
-
-
-def test_a_wrong_option_is_detected() -> None:
-    assert find_wrong_option("stale --project shop --wait 30") is None
-    assert "--wiat" in str(find_wrong_option("stale --wiat 30"))
 
 
 def test_each_decision_has_its_own_number_is_short_and_is_listed() -> None:
