@@ -10,7 +10,7 @@ from urllib.parse import quote
 from reverie_services.console.action import Action
 from reverie_services.console.actions import ACTIONS
 from tests.support.dead_letters import bury
-from tests.support.stack import Stack, eventually
+from tests.support.stack import Stack
 
 HOSTILE = (
     "<reverie-hostile onmouseover=alert(1)>'\"><script>alert(2)</script>"
@@ -141,10 +141,5 @@ async def attach(stack: Stack, memory: str, data: bytes, **more: Any) -> str:
 async def dream(stack: Stack, sample: Sample) -> str:
     """The id of a dream over the session of the sample."""
     await stack.post(f"/v1/sessions/{sample.session}/end", {})
-
-    async def dreamed() -> str | None:
-        dreams = (await stack.get("/v1/dreams"))["items"]
-        ended = [each["id"] for each in dreams if each["status"] not in {"running", "queued"}]
-        return ended[0] if ended else None
-
-    return await eventually(dreamed) or ""
+    await stack.settled()
+    return str((await stack.get("/v1/dreams"))["items"][0]["id"])

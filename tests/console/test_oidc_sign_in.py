@@ -246,11 +246,11 @@ async def test_a_code_of_somebody_else_cannot_be_planted(person: Person) -> None
     assert (await person.come_back(page)).status == 401
 
 
-@pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "/v1/memories"])
-async def test_the_provider_leads_to_no_other_place(person: Person, target: str) -> None:
-    back = await person.come_back(await person.leave(next=target))
-    [refresh] = back.page.find("meta", **{"http-equiv": "refresh"})
-    assert refresh["content"] == "0; url=/console"
+async def test_the_provider_leads_to_no_other_place(person: Person) -> None:
+    for target in ("https://evil.example/", "//evil.example", "/v1/memories"):
+        back = await person.come_back(await person.leave(next=target))
+        [refresh] = back.page.find("meta", **{"http-equiv": "refresh"})
+        assert refresh["content"] == "0; url=/console"
 
 
 async def test_a_provider_that_fails_is_not_the_persons_fault(person: Person) -> None:

@@ -15,11 +15,12 @@ from reverie.domain.access.principals import KeyRole
 from reverie.domain.core.errors import QuotaExceeded
 from reverie.store.platform.api_keys import list_keys, revoke_key
 from reverie.store.platform.console_sessions import ConsoleSessionStore, parse_token
+from reverie.testing.servers import DatabaseUrls
 from reverie_services.console import sign_in
 from reverie_services.console.sign_in import MAX_FAILURES, SignInLimiter
 from tests.console.pages_over_http import COOKIE, visiting
 from tests.support.stack import Stack
-from tests.support.store_setup import Store
+from tests.support.store_setup import open_store_apart
 from tests.support.tables import rows
 
 
@@ -43,14 +44,18 @@ async def test_a_gateway_behind_https_marks_its_cookie_as_secure(stack: Stack) -
     assert ["Secure" in answer.headers["Set-Cookie"] for answer in (plain, behind)] == [False, True]
 
 
-@pytest.mark.parametrize("key", ["", "rv_nobody", "a\nb", "x" * 9000])
-async def test_an_unknown_key_does_not_sign_in(stack: Stack, key: str) -> None:
+async def test_an_unknown_key_neither_signs_in_nor_makes_a_link(stack: Stack) -> None:
     async with visiting(stack) as visitor:
-        answer = await visitor.sign_in(key)
-        after = await visitor.get()
-    assert answer.status == 401
-    assert "Set-Cookie" not in answer.headers
-    assert (after.status, after.headers["Location"]) == (303, "/console/sign-in?next=/console")
+        for key in ("", "rv_nobody", "a\nb", "x" * 9000):
+            answer = await visitor.sign_in(key)
+            after = await visitor.get()
+            assert answer.status == 401
+            assert "Set-Cookie" not in answer.headers
+            assert (after.status, after.headers["Location"]) == (
+                303,
+                "/console/sign-in?next=/console",
+            )
+    assert (await stack.call("POST", "/console/links", key="rv_nobody")).status == 401
 
 
 async def test_an_address_that_fails_too_often_has_to_wait(
@@ -108,31 +113,15 @@ async def test_a_link_is_no_session_and_a_session_no_link(stack: Stack) -> None:
     assert (by_session.status, by_code.status) == (401, 303)
 
 
-async def test_only_the_holder_of_a_key_makes_a_link(stack: Stack) -> None:
-    assert (await stack.call("POST", "/console/links", key="rv_nobody")).status == 401
-
-
-async def test_signing_in_renews_the_session_and_ends_the_one_before(stack: Stack) -> None:
-    async with visiting(stack, stack.key) as visitor:
-        before = visitor.cookie()
-        await visitor.sign_in(stack.key)
-        after = visitor.cookie()
-    async with visiting(stack) as thief:
-        thief.plant(before)
-        answer = await thief.get()
-    assert before != after
-    assert answer.status == 303
-
-
-async def test_a_planted_session_id_is_not_taken_over(stack: Stack) -> None:
+async def test_signing_in_gives_a_new_session_and_ends_the_one_before(stack: Stack) -> None:
     planted = f"{stack.number()}.{'x' * 43}"
-    async with visiting(stack) as visitor:
-        visitor.plant(planted)
-        await visitor.sign_in(stack.key)
-        assert visitor.cookie() != planted
-    async with visiting(stack) as thief:
-        thief.plant(planted)
-        assert (await thief.get()).status == 303
+    async with visiting(stack, stack.key) as visitor, visiting(stack) as thief:
+        for before in (visitor.cookie(), planted):
+            visitor.plant(before)
+            await visitor.sign_in(stack.key)
+            assert visitor.cookie() != before
+            thief.plant(before)
+            assert (await thief.get()).status == 303
 
 
 async def test_signing_out_ends_the_session_on_the_server(stack: Stack) -> None:
@@ -166,16 +155,14 @@ async def test_a_session_of_one_tenant_opens_no_other(stack: Stack) -> None:
         assert (await visitor.get()).status == 303
 
 
-async def test_sessions_expire_and_the_table_holds_no_key(store: Store) -> None:
-    sessions = ConsoleSessionStore(store.db)
-    tenant = store.me.tenant
-    expired = await sessions.create(tenant, "rv_secret-of-one", 0)
-    running = await sessions.create(tenant, "rv_secret-of-one", 60)
-    stored = rows(store.admin_url, "select * from console_session")
-    assert (await sessions.find_key(expired), await sessions.find_key(running)) == (
-        None,
-        "rv_secret-of-one",
-    )
+async def test_sessions_expire_and_the_table_holds_no_key(shared_database: DatabaseUrls) -> None:
+    async with open_store_apart(shared_database, size=2) as store:
+        sessions, tenant = ConsoleSessionStore(store.db), store.me.tenant
+        expired = await sessions.create(tenant, "rv_secret-of-one", 0)
+        running = await sessions.create(tenant, "rv_secret-of-one", 60)
+        keys = await sessions.find_key(expired), await sessions.find_key(running)
+    stored = rows(shared_database.admin_url, "select * from console_session")
+    assert keys == (None, "rv_secret-of-one")
     assert [row for row in stored if b"secret-of-one" in repr(row).encode()] == []
     assert str(running).partition(".")[2] not in repr(stored)
 
@@ -203,12 +190,12 @@ ELSEWHERE = (
 )
 
 
-@pytest.mark.parametrize("target", ELSEWHERE)
-async def test_signing_in_leads_to_no_other_place(stack: Stack, target: str) -> None:
+async def test_signing_in_leads_to_no_other_place(stack: Stack) -> None:
     async with visiting(stack) as visitor:
-        answer = await visitor.post("/sign-in", {"key": stack.key, "next": target})
-    assert answer.headers["Location"] == "/console"
-    assert "a=b" not in answer.headers["Set-Cookie"]
+        for target in ELSEWHERE:
+            answer = await visitor.post("/sign-in", {"key": stack.key, "next": target})
+            assert answer.headers["Location"] == "/console", target
+            assert "a=b" not in answer.headers["Set-Cookie"], target
 
 
 async def test_a_form_needs_the_token_of_its_own_sign_in(stack: Stack) -> None:
@@ -226,23 +213,20 @@ async def test_a_form_needs_the_token_of_its_own_sign_in(stack: Stack) -> None:
     assert done.status == 303
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Origin": "https://evil.example"},
-        {"Origin": "null"},
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "same-site"},
-        {"Origin": "http://127.0.0.1:1"},
-    ],
-)
-async def test_a_form_of_another_site_is_refused(stack: Stack, headers: dict[str, str]) -> None:
+async def test_a_form_of_another_site_is_refused(stack: Stack) -> None:
     async with visiting(stack, stack.key) as visitor:
         csrf = await visitor.csrf()
-        out = await visitor.post("/sign-out", {"csrf": csrf}, **headers)
-        login = await visitor.post("/sign-in", {"key": stack.key}, **headers)
-        still = await visitor.get("/facts")
-    assert (out.status, login.status, still.status) == (403, 403, 200)
+        for headers in (
+            {"Origin": "https://evil.example"},
+            {"Origin": "null"},
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "same-site"},
+            {"Origin": "http://127.0.0.1:1"},
+        ):
+            out = await visitor.post("/sign-out", {"csrf": csrf}, **headers)
+            login = await visitor.post("/sign-in", {"key": stack.key}, **headers)
+            still = await visitor.get("/facts")
+            assert (out.status, login.status, still.status) == (403, 403, 200), headers
 
 
 async def test_a_form_must_be_sent_as_a_form(stack: Stack) -> None:
