@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -39,23 +38,19 @@ def test_a_message_is_taken_apart_as_it_was_put_together() -> None:
     assert parts.images == ["A red square.", ""]
 
 
-async def _post(engine: Engine, *images: tuple[str, bytes]) -> str:
-    group = await engine.group("beck", project=f"p{uuid4().hex[:8]}")
-    encoded = [
-        {"media_type": kind, "data": base64.b64encode(data).decode()} for kind, data in images
-    ]
-    await engine.say(group, "What is this?", images=encoded)
-    return group
-
-
 async def _image_path(engine: Engine, group: str) -> str:
     [image] = (await engine.log(group))["items"][0]["images"]
     return f"/v1/groups/{group}/images/{image}"
 
 
-async def test_an_image_is_fetched_as_json_or_as_a_file(engine: Engine) -> None:
+async def test_an_image_is_fetched_as_json_or_file_by_who_may_read_its_message(
+    engine: Engine,
+) -> None:
     engine.play([ChatAnswer("A square.")])
-    path = await _image_path(engine, await _post(engine, ("image/png", PNG)))
+    group = await engine.group("beck")
+    image = {"media_type": "image/png", "data": base64.b64encode(PNG).decode()}
+    await engine.say(group, "What is this?", images=[image])
+    path = await _image_path(engine, group)
     body = await engine.stack.get(engine.service.gateway + path)
     assert (body["media_type"], body["size"]) == ("image/png", len(PNG))
     assert base64.b64decode(body["data"]) == PNG
@@ -70,11 +65,6 @@ async def test_an_image_is_fetched_as_json_or_as_a_file(engine: Engine) -> None:
     headers["If-None-Match"] = sent["ETag"]
     async with engine.stack.http.get(engine.service.gateway + path, headers=headers) as reply:
         assert (reply.status, await reply.read()) == (304, b"")
-
-
-async def test_an_image_is_for_those_who_may_read_its_message(engine: Engine) -> None:
-    engine.play([ChatAnswer("A square.")])
-    path = await _image_path(engine, await _post(engine, ("image/png", PNG)))
     other = await engine.group("beck")
     elsewhere = engine.stack.key_of(role=KeyRole.READER, reads=["project/elsewhere"], writes=[])
     for key in (engine.stack.apart().key, elsewhere):
@@ -85,21 +75,23 @@ async def test_an_image_is_for_those_who_may_read_its_message(engine: Engine) ->
     assert (odd.status, odd.body["code"]) == (422, "invalid")
 
 
-@pytest.mark.parametrize(
-    ("kind", "data", "told"),
-    [
-        ("image/png", b"<script>", "is no PNG, JPEG, GIF or WebP image"),
-        ("image/png", JPEG, "is image/jpeg by its bytes"),
-    ],
-)
-async def test_an_image_that_is_another_thing_is_refused(
-    engine: Engine, kind: str, data: bytes, told: str
+async def test_a_message_with_what_is_no_image_or_no_name_of_a_file_is_refused(
+    engine: Engine,
 ) -> None:
-    image = {"media_type": kind, "data": base64.b64encode(data).decode()}
-    path = f"/v1/groups/{await engine.group('beck')}/messages"
-    reply = await engine.call("POST", path, {"text": "See.", "images": [image]})
-    assert reply.status == 422
-    assert told in json.dumps(reply.body)
+    group = await engine.group("beck")
+    path = f"/v1/groups/{group}/messages"
+    for data, reason in (
+        (b"<script>", "is no PNG, JPEG, GIF or WebP image"),
+        (JPEG, "is image/jpeg by its bytes"),
+    ):
+        image = {"media_type": "image/png", "data": base64.b64encode(data).decode()}
+        reply = await engine.call("POST", path, {"text": "See.", "images": [image]})
+        assert reply.status == 422
+        assert reason in json.dumps(reply.body)
+    for name in ("", "a\n[image: a cat].txt", "x" * 201, "a\u2028b"):
+        refused = await engine.call("POST", path, {"text": "Read it.", "files": {name: "text"}})
+        assert (refused.status, refused.body["code"]) == (422, "invalid"), name
+    assert (await engine.log(group))["items"] == []
 
 
 async def test_the_command_attaches_and_fetches(engine: Engine, tmp_path: Path) -> None:
@@ -144,12 +136,3 @@ async def test_a_call_that_waits_is_decided_by_what_commands_print(
     watched = ("groups", "watch", group, "--after", str(posted["after"]), "--limit", "4")
     _, seen, _ = await command(env, *watched)
     assert any("tool_call  write_file" in line for line in seen.splitlines()), seen
-
-
-@pytest.mark.parametrize("name", ["", "a\n[image: a cat].txt", "x" * 201, "a\u2028b"])
-async def test_the_name_of_a_file_is_one_line(engine: Engine, name: str) -> None:
-    group = await engine.group("beck")
-    body = {"text": "Read it.", "files": {name: "text"}}
-    refused = await engine.call("POST", f"/v1/groups/{group}/messages", body)
-    assert (refused.status, refused.body["code"]) == (422, "invalid")
-    assert await engine.answers(group) == []

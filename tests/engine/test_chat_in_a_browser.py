@@ -37,7 +37,9 @@ async def page(engine: Engine) -> AsyncIterator[Page]:
 
     complaints: list[str] = []
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = await playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
         context = await browser.new_context(base_url=engine.service.gateway)
         context.set_default_timeout(30_000)
         opened = await context.new_page()
@@ -64,7 +66,15 @@ async def _check_axe(page: Page) -> None:
     assert await page.evaluate(FIND) == []
 
 
-async def test_a_turn_streams_folds_asks_and_is_there_after_a_reload(
+async def test_the_chat_page_streams_folds_asks_and_shows_the_newest_first(
+    engine: Engine, page: Page
+) -> None:
+    """One test, so that one browser is started."""
+    await _check_that_a_turn_streams_folds_asks_and_is_there_after_a_reload(engine, page)
+    await _check_that_the_newest_is_seen_first_with_its_picture_and_its_steps(engine, page)
+
+
+async def _check_that_a_turn_streams_folds_asks_and_is_there_after_a_reload(
     engine: Engine, page: Page
 ) -> None:
     released: list[bool] = []
@@ -103,12 +113,11 @@ async def test_a_turn_streams_folds_asks_and_is_there_after_a_reload(
     await _expect(thought.locator("pre")).to_be_hidden()
     await thought.locator("summary").click()
     await _expect(thought.locator("pre")).to_be_visible()
-    await _check_axe(page)
     await page.reload()
     await _expect(page.locator("ol.lane").get_by_text("It is written.")).to_be_visible()
 
 
-async def test_what_is_newest_is_seen_first_with_its_picture_and_how_it_came_about(
+async def _check_that_the_newest_is_seen_first_with_its_picture_and_its_steps(
     engine: Engine, page: Page
 ) -> None:
     look = ToolUse("list_files", {"pattern": "*.none"})

@@ -21,7 +21,7 @@ from tests.console.sample_tenant import PNG
 from tests.engine.conftest import Engine
 
 
-async def test_a_person_chats_and_decides_a_call_in_the_console(engine: Engine) -> None:
+async def test_a_person_chats_and_decides_a_call_and_nobody_else_sees_it(engine: Engine) -> None:
     call = ToolUse("write_file", {"path": "from-console.txt", "content": "x"})
     engine.play([ChatAnswer(calls=(call,)), ChatAnswer("Written, <b>really</b>.")])
     gateway = replace(engine.stack, url=engine.service.gateway)
@@ -58,14 +58,9 @@ async def test_a_person_chats_and_decides_a_call_in_the_console(engine: Engine) 
                 kinds.append((await anext(events)).event)
             assert "turn_started" in kinds
     assert (engine.folder / "from-console.txt").exists()
-
-
-async def test_a_chat_is_shown_to_nobody_else(engine: Engine) -> None:
-    group = await engine.group("beck")
-    gateway = replace(engine.stack, url=engine.service.gateway)
-    async with visiting(gateway, engine.stack.apart().key) as visitor:
-        assert (await visitor.get(f"/chat/{group}")).status == 404
-        assert (await visitor.get("/live/chat", group=group)).status == 404
+    async with visiting(gateway, engine.stack.apart().key) as stranger:
+        assert (await stranger.get(f"/chat/{group}")).status == 404
+        assert (await stranger.get("/live/chat", group=group)).status == 404
 
 
 async def test_a_long_chat_shows_its_end_and_leads_back(

@@ -26,15 +26,12 @@ THREE = ["ada", "bob", "cy"]
         ("default", "write to me@bob.org or @stranger", [], ["ada"]),
     ],
 )
-def test_mentions_choose_who_answers(
+def test_mentions_choose_who_answers_and_name_members_only(
     answers: str, text: str, mentions: list[str], chosen: list[str]
 ) -> None:
     assert choose_answering(THREE, answers, text, mentions) == chosen
-
-
-def test_a_mention_of_nobody_is_refused() -> None:
     with pytest.raises(InvalidInput):
-        choose_answering(THREE, "default", "Hello.", ["dan"])
+        choose_answering(THREE, answers, text, ["dan"])
 
 
 @pytest.mark.parametrize(
@@ -71,22 +68,6 @@ async def test_each_agent_of_a_message_keeps_its_own_mode(engine: Engine) -> Non
     assert "write_file" not in engine.requests[-1].tools
 
 
-async def test_work_that_is_handed_on_keeps_the_mode_of_who_takes_it(engine: Engine) -> None:
-    await engine.agent("planner", mode="plan")
-    call = ToolUse("route_forward", {"agent": "planner", "task": "Plan it."})
-
-    def script(asked: ChatRequest) -> ChatAnswer:
-        if "name is planner" in asked.system or asked.is_after_tool:
-            return ChatAnswer("1. Look. 2. Done.")
-        return ChatAnswer(calls=(call,))
-
-    engine.play(script)
-    group = await engine.group("beck", "planner")
-    assert (await engine.say(group, "Do it.")).keys() == {"beck", "planner"}
-    asked = next(request for request in engine.requests if "name is planner" in request.system)
-    assert "write_file" not in asked.tools
-
-
 async def test_sixteen_agents_answer_at_once(engine: Engine) -> None:
     names = [f"a{number}" for number in range(16)]
     for name in names:
@@ -100,7 +81,9 @@ async def test_sixteen_agents_answer_at_once(engine: Engine) -> None:
     assert reply.status == 422
 
 
-async def test_an_agent_hands_on_only_by_the_tool(engine: Engine) -> None:
+async def test_an_agent_hands_on_only_by_the_tool_and_not_its_mode(engine: Engine) -> None:
+    await engine.agent("rams", mode="plan")
+
     def script(asked: ChatRequest) -> ChatAnswer:
         if "name is rams" in asked.system:
             return ChatAnswer("Green, and @fowler should look too.")
@@ -116,6 +99,7 @@ async def test_an_agent_hands_on_only_by_the_tool(engine: Engine) -> None:
     assert turns["rams"]["parent"] == turns["beck"]["id"]
     asked = next(request for request in engine.requests if "name is rams" in request.system)
     assert any("[beck, to you] Colour?" in text for text in asked.texts)
+    assert "write_file" not in asked.tools
 
 
 async def test_handing_on_to_oneself_is_refused(engine: Engine) -> None:
@@ -127,8 +111,10 @@ async def test_handing_on_to_oneself_is_refused(engine: Engine) -> None:
     assert "cannot hand on to yourself" in engine.requests[-1].last
 
 
-async def test_a_triangle_is_ended_by_the_limits_of_the_chain(engine: Engine) -> None:
-    following = {"beck": "rams", "rams": "fowler", "fowler": "beck"}
+async def test_work_handed_on_and_on_is_ended_by_the_limits_of_the_chain(
+    engine: Engine,
+) -> None:
+    following = {"beck": "rams", "rams": "beck"}
 
     def script(asked: ChatRequest) -> ChatAnswer:
         name = asked.system.split("name is ")[1].split(".")[0]
@@ -168,12 +154,9 @@ async def test_calls_that_repeat_across_turns_end_the_chain(engine: Engine) -> N
     assert len(turns) == 6
 
 
-async def test_another_tenant_and_a_reader_are_kept_out(engine: Engine) -> None:
+async def test_who_may_not_read_or_write_a_group_is_kept_out(engine: Engine) -> None:
     group = await engine.group("beck", project="secret")
-    stranger = engine.stack.apart()
     path = f"/v1/groups/{group}/messages"
-    reply = await engine.call("GET", path, key=stranger.key)
-    assert reply.status == 404
     elsewhere = engine.stack.key_of(reads=["project/other"], writes=["project/other"])
     assert (await engine.call("GET", path, key=elsewhere)).status == 404
     reader = engine.stack.key_of(role=KeyRole.READER, reads=["*"], writes=[])

@@ -39,7 +39,9 @@ async def test_the_client_talks_watches_and_stops_through_the_gateway(engine: En
         assert base64.b64decode(image.data) == PNG
 
 
-async def test_chat_prints_answers_and_hand_overs(engine: Engine, tmp_path: Path) -> None:
+async def test_chat_prints_answers_and_hand_overs_and_fails_with_its_turn(
+    engine: Engine, tmp_path: Path
+) -> None:
     def script(asked: ChatRequest) -> ChatAnswer:
         if "name is rams" in asked.system:
             return ChatAnswer("Green it is.")
@@ -60,6 +62,9 @@ async def test_chat_prints_answers_and_hand_overs(engine: Engine, tmp_path: Path
     assert code == 0
     assert kinds[0] == "turn_started"
     assert kinds[-1] == "result"
+    engine.play(lambda _: ChatAnswer(fault="401"))
+    code, _, err = await command(env, "chat", "Hello.")
+    assert (code, "401" in err) == (1, True)
 
 
 async def test_a_conversation_takes_commands_files_and_approvals(
@@ -84,13 +89,6 @@ async def test_a_conversation_takes_commands_files_and_approvals(
     assert "app.bin is no text in UTF-8, and is no PNG, JPEG, GIF or WebP image" in err
     assert "beck: Written." in out
     assert (engine.folder / "from-chat.txt").exists()
-
-
-async def test_a_failed_turn_is_the_exit_code_of_chat(engine: Engine, tmp_path: Path) -> None:
-    engine.play(lambda _: ChatAnswer(fault="401"))
-    code, _, err = await command(command_environment(engine, tmp_path), "chat", "Hello.")
-    assert code == 1
-    assert "401" in err
 
 
 async def test_the_second_day_uses_what_the_first_one_decided(engine: Engine) -> None:

@@ -95,16 +95,6 @@ async def test_a_call_that_waits_is_not_made_with_a_tool_that_was_taken_away(
     assert not (engine.folder / "revoked.txt").exists()
 
 
-async def test_a_waiting_turn_can_be_stopped(engine: Engine) -> None:
-    call = ToolUse("write_file", {"path": "never.txt", "content": "x"})
-    engine.play([ChatAnswer(calls=(call,))])
-    group = await engine.group("beck")
-    posted = await engine.post(group, "Run it.")
-    await engine.turn(group, "beck", "waiting")
-    await engine.call("POST", f"/v1/groups/{group}/stop", {})
-    assert (await engine.ended(group, posted))["beck"]["status"] == "stopped"
-
-
 async def test_no_tenant_sees_the_files_of_another(tmp_path: Path) -> None:
     first, second = (Workspace.of_tenant(tmp_path, tenant) for tenant in (1, 2))
     await first.write("notes.txt", "of the first")
@@ -246,9 +236,9 @@ def test_a_hostile_page_is_read_in_linear_time(part: str) -> None:
     assert len(extract_page_text(b"seen " + page, "utf-8")) <= len(page) + 5
 
 
-@pytest.mark.parametrize("charset", ["nonsense", "zlib", "punycode", "undefined"])
-def test_a_charset_that_is_unknown_is_read_as_utf_8(charset: str) -> None:
-    assert extract_page_text("größer".encode(), charset) == "größer"
+def test_a_charset_that_is_unknown_is_read_as_utf_8() -> None:
+    for charset in ("nonsense", "zlib", "punycode", "undefined"):
+        assert extract_page_text("größer".encode(), charset) == "größer"
 
 
 @pytest.mark.parametrize(("limit", "read"), [(3, b"abc"), (6, b"abcdef"), (9, b"abcdef")])

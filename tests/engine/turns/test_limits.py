@@ -105,6 +105,7 @@ async def test_money_is_reserved_before_a_request_and_settled_after_it(engine: E
     assert turns["rich"]["status"] == "done"
     # 100 tokens at 1 and 20 at 5 dollars a million.
     assert (turns["rich"]["tokens"], turns["rich"]["micro_usd"]) == (120, 200)
+    assert turns["rich"]["requests"] == 1
     engine.play(lambda _: ChatAnswer(fault="401"))
     turns = await engine.say(group, "@rich And again.")
     assert (turns["rich"]["tokens"], turns["rich"]["micro_usd"]) == (0, 0)
@@ -177,28 +178,28 @@ async def test_ten_clients_of_one_stream_see_the_same(engine: Engine) -> None:
     assert first[-1]["data"]["content"] == "one two three four five"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"\xff\xfe",
-        b"[]",
-        b'{"text": 7}',
-        b'{"text": ""}',
-        b'{"text": "a", "mentions": ["../x"]}',
-        b'{"text": "a", "mode": "root"}',
-        b'{"text": "a", "files": {"x": 7}}',
-        b'{"text": "a", "images": [{"media_type": "image/png", "data": "%%"}]}',
-        b'{"text": "a", "images": [{"media_type": "text/html", "data": ""}]}',
-        b'{"text": "a", "unknown": true}',
-        b'{"text": ' + b"[" * 5_000 + b"]" * 5_000 + b"}",
-    ],
+NO_MESSAGES = (
+    b"\xff\xfe",
+    b"[]",
+    b'{"text": 7}',
+    b'{"text": ""}',
+    b'{"text": "a", "mentions": ["../x"]}',
+    b'{"text": "a", "mode": "root"}',
+    b'{"text": "a", "files": {"x": 7}}',
+    b'{"text": "a", "images": [{"media_type": "image/png", "data": "%%"}]}',
+    b'{"text": "a", "images": [{"media_type": "text/html", "data": ""}]}',
+    b'{"text": "a", "unknown": true}',
+    b'{"text": ' + b"[" * 5_000 + b"]" * 5_000 + b"}",
 )
-async def test_a_body_that_is_no_message_is_refused(engine: Engine, body: bytes) -> None:
+
+
+async def test_a_body_that_is_no_message_is_refused(engine: Engine) -> None:
     group = await engine.group("beck")
     url = f"{engine.service.url}/v1/groups/{group}/messages"
     headers = {"Authorization": f"Bearer {engine.stack.key}", "Content-Type": "application/json"}
-    async with engine.stack.http.post(url, data=body, headers=headers) as answer:
-        assert 400 <= answer.status < 500, await answer.text()
+    for body in NO_MESSAGES:
+        async with engine.stack.http.post(url, data=body, headers=headers) as answer:
+            assert 400 <= answer.status < 500, (body[:80], await answer.text())
     assert (await engine.log(group))["items"] == []
 
 

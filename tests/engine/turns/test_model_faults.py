@@ -6,23 +6,19 @@ from reverie.testing.chat_server import ChatAnswer, ToolUse
 from tests.engine.conftest import Engine
 
 
-async def test_a_refusal_for_now_is_asked_again(engine: Engine) -> None:
+async def test_a_refusal_for_now_is_asked_again_up_to_three_times(engine: Engine) -> None:
     engine.play([ChatAnswer(fault="429"), ChatAnswer(fault="429"), ChatAnswer("At last.")])
     group = await engine.group("beck")
     turns = await engine.say(group, "Hello.")
     assert turns["beck"]["status"] == "done"
     assert await engine.answers(group) == ["At last."]
     assert len(engine.requests) == 3
-
-
-async def test_three_refusals_end_the_turn_with_the_reason(engine: Engine) -> None:
     engine.play(lambda _: ChatAnswer(fault="500"))
-    group = await engine.group("beck")
-    turns = await engine.say(group, "Hello.")
+    turns = await engine.say(group, "Hello again.")
     assert (turns["beck"]["status"], turns["beck"]["outcome"]) == ("failed", "error")
     assert "500" in turns["beck"]["error"]
     assert len(engine.requests) == 3
-    assert await engine.answers(group) == []
+    assert await engine.answers(group) == ["At last."]
 
 
 async def test_another_model_answers_for_one_that_fails(engine: Engine) -> None:
@@ -126,16 +122,6 @@ async def test_requests_before_an_approval_are_counted_for_the_turn(engine: Engi
     assert len(engine.requests) == 2
 
 
-async def test_a_limit_of_tokens_holds_before_a_call_is_made(engine: Engine) -> None:
-    await engine.agent("frugal", budget={"tokens_per_day": 10})
-    group = await engine.group("frugal")
-    engine.play([])
-    turns = await engine.say(group, "Hello.")
-    assert (turns["frugal"]["status"], turns["frugal"]["outcome"]) == ("failed", "limit")
-    assert "agent_tokens" in turns["frugal"]["error"]
-    assert engine.requests == []
-
-
 async def test_a_request_that_fails_or_is_stopped_keeps_nothing_reserved(engine: Engine) -> None:
     engine.play(lambda _: ChatAnswer(fault="401"))
     group = await engine.group("beck")
@@ -154,12 +140,3 @@ async def test_a_request_that_fails_or_is_stopped_keeps_nothing_reserved(engine:
     assert 0 < used < 4096
     spent = await engine.call("GET", "/v1/agents/spend")
     assert spent.body["agents"] == {"beck": {"tokens": used, "micro_usd": 0}}
-
-
-async def test_what_was_used_is_counted_for_agent_and_chain(engine: Engine) -> None:
-    engine.play([ChatAnswer("Hi.")])
-    group = await engine.group("beck")
-    turns = await engine.say(group, "Hello.")
-    assert (turns["beck"]["tokens"], turns["beck"]["requests"]) == (120, 1)
-    spent = await engine.call("GET", "/v1/agents/spend")
-    assert spent.body["agents"] == {"beck": {"tokens": 120, "micro_usd": 0}}
