@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,9 +40,7 @@ class Machine:
         options = ["-C", str(self.project), "--yes", "--json", *words]
         code, printed, error = await command(self.env, "setup", agent, *options)
         assert code == 0, error
-        # The services of the test log beside what the command prints.
-        document = re.sub(r"(?m)^\d{4}-\d\d-\d\d \d\d:.*\n", "", printed)
-        result: dict[str, Any] = json.loads(document)
+        result: dict[str, Any] = json.loads(printed)
         return result
 
     def key_id(self) -> str:

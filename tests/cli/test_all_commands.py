@@ -37,31 +37,6 @@ ROOT_CONTEXT = click.Context(app)
 COMMANDS = dict(
     found for name in NAMES for found in _walk(app.get_command(ROOT_CONTEXT, name), name)
 )
-REQUIRED = {
-    *("up", "serve", "init", "remember", "recall", "context", "link", "unlink", "subgraph"),
-    *("impact", "forget", "status", "stale", "sessions", "task", "history", "rollback"),
-    *("archive", "erase"),
-    *("provenance", "feedback", "export", "import", "gc", "dream", "git", "hook", "setup", "mcp"),
-    *(
-        "admin",
-        "dead-letters",
-        "doctor",
-        "maintenance",
-        "fact",
-        "rules",
-        "migrate",
-        "models",
-        "reindex",
-        "reembed",
-        "vault",
-        "skill",
-    ),
-    *("pin", "restore", "preflow", "trace", "watch", "completion"),
-}
-
-
-def test_every_documented_command_exists() -> None:
-    assert REQUIRED - set(NAMES) == set()
 
 
 def test_every_command_has_help_with_an_example_and_supports_json() -> None:

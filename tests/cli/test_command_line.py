@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -15,17 +14,17 @@ import pytest
 from click.testing import CliRunner
 
 from reverie.cli.app import main as command_line
-from reverie.cli.app.gateway_settings import resolve_endpoint
 from reverie.cli.app.main import app
-from reverie.domain.core.errors import InvalidInput, Unavailable
 
 
-def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def run_python(code: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """A program in a process of its own, without settings of this one."""
+    plain = {name: value for name, value in os.environ.items() if "REVERIE" not in name}
     return subprocess.run(
-        [sys.executable, "-P", "-m", "reverie.cli.app.main", *arguments],
+        [sys.executable, "-P", "-c", code],
         capture_output=True,
         text=True,
-        env=os.environ | (env or {}),
+        env=plain | env,
         check=False,
         timeout=60,
     )
@@ -51,9 +50,9 @@ def main(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 def test_an_unknown_command_is_a_one_line_usage_error_that_suggests_similar_ones(
     main: Main,
 ) -> None:
-    done = run("recal", "deploy")
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    assert "'recall'" in done.stderr
+    code, shown, said = main("recal", "deploy")
+    assert (code, shown, len(said.splitlines())) == (2, "", 1)
+    assert "'recall'" in said
     code, _, said = main("export")
     assert code == 2
     assert said.startswith("reverie: Missing option '--output' / '-o'; for example: reverie export")
@@ -79,9 +78,10 @@ def test_status_without_a_running_system_reports_so_in_json_and_exit_code(tmp_pa
 
 
 def test_a_known_error_is_one_line_on_standard_error_without_a_traceback(tmp_path: Path) -> None:
-    done = run("key", "list", "--home", str(tmp_path))
-    assert done.returncode == 3
-    assert done.stdout == ""
+    arguments = ["reverie", "key", "list", "--home", str(tmp_path)]
+    code = f"import sys; sys.argv = {arguments}; from reverie.cli.app.main import main; main()"
+    done = run_python(code)
+    assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("reverie: Postgres does not answer: run `reverie up`")
     assert len(done.stderr.splitlines()) == 1
 
@@ -117,43 +117,27 @@ def test_an_unknown_setting_is_refused_with_a_message(
     assert "Traceback" not in said
 
 
-def test_no_color_disables_colours() -> None:
+def test_no_color_disables_colours(main: Main, monkeypatch: pytest.MonkeyPatch) -> None:
     colour = re.compile(r"\x1b\[[\d;]*3\dm")
-    forced = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
-    assert colour.search(run("dance", env=forced | {"NO_COLOR": ""}).stderr)
-    assert not colour.search(run("dance", env=forced | {"NO_COLOR": "1"}).stderr)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for no_color, is_coloured in (("", True), ("1", False)):
+        monkeypatch.setenv("NO_COLOR", no_color)
+        assert bool(colour.search(main("dance")[2])) is is_coloured
 
 
-def test_the_command_that_starts_a_service_imports_no_embedded_component() -> None:
-    """That no service does, the import contract `production` holds."""
-    code = (
-        "import sys, reverie.cli.app.main, reverie.cli.operate.lifecycle, reverie.runtime.service;"
-        "print(*[m for m in sys.modules if m.startswith('reverie.embedded')])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout.strip() == ""
-
-
-def test_a_service_imports_nothing_for_coloured_tracebacks_or_models_that_it_has_not() -> None:
+def test_a_service_imports_no_embedded_component_and_no_client_of_a_model() -> None:
     """A client of a model would cost seconds and tens of megabytes."""
     code = (
         "import sys; sys.argv = ['reverie', 'serve', 'ingest', '--set', 'ingest_port=0']\n"
         "from reverie.cli.app.main import main\n"
-        "try: main()\nfinally:\n print([m for m in ('rich', 'pygments') if m in sys.modules])\n"
+        "def loaded(*names):\n"
+        " print([m for m in sys.modules if m.startswith(names)])\n"
+        "try: main()\nfinally:\n loaded('rich', 'pygments', 'reverie.embedded')\n"
         " import reverie_services.dream.app, reverie_services.recall.app\n"
-        " print([m for m in ('pydantic_ai', 'openai', 'anthropic') if m in sys.modules])"
+        " loaded('pydantic_ai', 'openai', 'anthropic', 'reverie.embedded')"
     )
-    environment = {name: value for name, value in os.environ.items() if "REVERIE" not in name}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env=environment,
-    )
+    done = run_python(code)
     assert "database_url" in done.stderr + done.stdout
     assert done.stdout.splitlines()[-2:] == ["[]", "[]"]
 
@@ -161,78 +145,51 @@ def test_a_service_imports_nothing_for_coloured_tracebacks_or_models_that_it_has
 def test_what_reverie_up_becomes_imports_no_settings_client_or_driver() -> None:
     heavy = ("pydantic", "click", "rich", "psycopg", "nats", "aiohttp", "numpy", "filelock")
     module = "reverie.cli.operate.up_successor"
-    code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
+    done = run_python(f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])")
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("words", [["--help"], ["recall", "deploy"], ["remember", "a fact"]])
-def test_interactive_commands_import_no_driver_and_no_model(
-    words: list[str], tmp_path: Path
-) -> None:
+AWAY = {"REVERIE_API_KEY": "k", "REVERIE_GATEWAY_URL": "http://127.0.0.1:9"}
+
+
+def test_interactive_commands_import_no_driver_and_no_model(tmp_path: Path) -> None:
     heavy = (
         *("asyncpg", "psycopg", "nats", "onnxruntime", "numpy"),
         *("aiohttp", "pydantic_settings", "asyncio"),
     )
     code = (
-        "import sys; from click.testing import CliRunner; from reverie.cli.app.main import app;"
-        "import reverie.cli.app.main; before = set(sys.modules);"
-        f"CliRunner().invoke(app, {words}); CliRunner().invoke(app, {words});"
-        f"print(*[m for m in {heavy} if m in set(sys.modules) - before])"
+        "import sys; from click.testing import CliRunner; from reverie.cli.app.main import app\n"
+        "import reverie.cli.app.main; before = set(sys.modules)\n"
+        "for words in (['--help'], ['recall', 'deploy'], ['remember', 'a fact']):\n"
+        " CliRunner().invoke(app, words); CliRunner().invoke(app, words)\n"
+        f" print(words, *[m for m in {heavy} if m in set(sys.modules) - before])"
     )
-    away = {"REVERIE_API_KEY": "k", "REVERIE_GATEWAY_URL": "http://127.0.0.1:9"}
-    env = os.environ | away | {"REVERIE_HOME": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-        env=env,
-    )
-    assert done.stdout.strip() == ""
+    done = run_python(code, **AWAY, REVERIE_HOME=str(tmp_path))
+    assert [line.partition("]")[2] for line in done.stdout.splitlines()] == ["", "", ""], done
 
 
-@pytest.mark.parametrize(
-    "words", [["recall", "deploy", "--limit=5", "--kind=bug"], ["show", "7c2f01aa"], ["stats"]]
-)
-def test_a_plain_command_imports_neither_pydantic_nor_rich(
-    words: list[str], tmp_path: Path
-) -> None:
+def test_plain_commands_import_neither_pydantic_nor_rich(tmp_path: Path) -> None:
     heavy = ("pydantic", "rich", "asyncio", "http.server", "tenacity", "hashlib")
+    commands = (["recall", "deploy", "--limit=5", "--kind=bug"], ["show", "7c2f01aa"], ["stats"])
     code = (
-        f"import sys; sys.argv = ['reverie', *{words}, '--json']\n"
-        "from reverie.cli.app.entrypoint import main\n"
-        f"try: main()\nfinally: print([m for m in {heavy} if m in sys.modules])"
+        "import sys; from reverie.cli.app.entrypoint import main\n"
+        f"for words in {commands}:\n"
+        " sys.argv = ['reverie', *words, '--json']\n"
+        " try: main()\n"
+        " except SystemExit as ended: print(ended.code, end=' ')\n"
+        f" finally: print([m for m in {heavy} if m in sys.modules])"
     )
-    away = {"REVERIE_API_KEY": "k", "REVERIE_GATEWAY_URL": "http://127.0.0.1:9"}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env=os.environ | away | {"REVERIE_HOME": str(tmp_path)},
-    )
-    assert (done.returncode, done.stdout.strip()) == (3, "[]"), done.stderr
+    done = run_python(code, **AWAY, REVERIE_HOME=str(tmp_path))
+    assert done.stdout.splitlines() == ["3 []"] * 3, done.stderr
 
 
-def test_shell_completion_imports_no_command(tmp_path: Path) -> None:
+def test_shell_completion_imports_no_command() -> None:
     words = {"COMP_WORDS": "reverie sho", "COMP_CWORD": "1", "_REVERIE_COMPLETE": "bash_complete"}
     code = (
         "import sys; sys.argv = ['reverie']; from reverie.cli.app.main import main\n"
         "try: main()\nfinally: print('reverie.cli.memory.remember_recall' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env=os.environ | words,
-    )
+    done = run_python(code, **words)
     assert done.stdout.split() == ["plain,show", "False"]
 
 
@@ -251,23 +208,6 @@ def test_a_folder_is_initialized_as_a_project_once(
     assert not json.loads(CliRunner().invoke(app, ["init", "--json"]).stdout)["written"]
     other = CliRunner().invoke(app, ["init", "other"])
     assert "names the project shop" in str(other.exception)
-
-
-def test_the_key_of_a_home_folder_is_sent_to_no_other_gateway(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    for folder in ("run", "secrets"):
-        (home / folder).mkdir(parents=True)
-    (home / "secrets" / "api_key").write_text("home's key")
-    (home / "run" / "up.json").write_text('{"gateway": "http://127.0.0.1:3456"}')
-    said = {"home": str(home), "gateway_url": "http://elsewhere:1"}
-    with (home / "run" / "up.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert resolve_endpoint({"home": str(home)}) == ("http://127.0.0.1:3456", "home's key")
-        with pytest.raises(InvalidInput, match="REVERIE_API_KEY"):
-            resolve_endpoint(said)
-        assert resolve_endpoint({**said, "api_key": "own"}) == ("http://elsewhere:1", "own")
-    with pytest.raises(Unavailable, match="reverie up"):
-        resolve_endpoint({"home": str(home)})
 
 
 def test_doctor_reports_problems_and_how_to_fix_them(tmp_path: Path) -> None:

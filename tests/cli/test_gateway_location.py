@@ -91,21 +91,6 @@ async def test_a_gateway_that_is_starting_is_awaited_and_not_started_again(
     assert not (home.logs / local_gateway.UP_LOG).exists()
 
 
-async def test_the_key_of_a_home_is_not_sent_to_another_gateway(reverie_home: Path) -> None:
-    write_secret(open_home(reverie_home), "api_key", "rv_of_this_home")
-    alone = Settings(home=reverie_home, recall_port=NOWHERE, mcp_autostart=False)
-    assert find_gateway(alone) is None
-    with pytest.raises(Unavailable, match="ask the user to run `reverie up`"):
-        await LocalGateway(alone)("GET", "/ready")
-    keyed = alone.model_copy(update={"api_key": SecretStr("rv_mine")})
-    assert find_gateway(keyed) is None
-    elsewhere = keyed.model_copy(update={"gateway_url": "https://reverie.example/"})
-    assert found_at(elsewhere) == ("https://reverie.example", "rv_mine")
-    keyless = elsewhere.model_copy(update={"api_key": None})
-    with pytest.raises(Unavailable, match="REVERIE_API_KEY"):
-        await LocalGateway(keyless)("GET", "/ready")
-
-
 async def test_a_failed_start_is_explained(reverie_home: Path) -> None:
     settings = Settings(home=reverie_home, recall_port=NOWHERE)
     local = LocalGateway(settings, ["pool_max=many"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from click.testing import CliRunner
 
 from reverie.cli.app.errors import (
     CONFLICT,
@@ -19,15 +17,13 @@ from reverie.cli.app.errors import (
     NOT_PERMITTED,
     NOT_RUNNING,
     USAGE,
-    exit_code,
     print_error,
 )
 from reverie.cli.app.gateway_client import GatewayError
-from reverie.cli.app.main import app
 from reverie.domain.access.principals import KeyRole
-from reverie.domain.core.errors import ReverieError
 from reverie.domain.core.ids import short_id
-from tests.support.stack import Stack, eventually
+from tests.support.commands import command
+from tests.support.stack import Stack
 from tests.support.tables import tell_of
 
 
@@ -42,17 +38,12 @@ class Shell:
             "COLUMNS": "200",
         }
 
-    async def run(self, *words: str, given: str | None = None) -> tuple[int, str]:
+    async def run(self, *words: str, given: str = "") -> tuple[int, str]:
         """The exit code and what was printed; of an error its words."""
-        done = await asyncio.to_thread(
-            CliRunner().invoke, app, list(words), input=given, env=self.env
-        )
-        if isinstance(done.exception, ReverieError):
-            return exit_code(done.exception), str(done.exception)
-        printed = re.sub(r"(?m)^\d{4}-\d\d-\d\d \d\d:.*\n", "", done.stdout)
-        return done.exit_code, printed
+        code, printed, error = await command(self.env, *words, given=given)
+        return code, printed or error.strip()
 
-    async def said(self, *words: str, given: str | None = None) -> str:
+    async def said(self, *words: str, given: str = "") -> str:
         """What a command printed that must succeed."""
         code, printed = await self.run(*words, given=given)
         assert code == 0, printed
@@ -94,10 +85,8 @@ async def test_memories_are_written_found_changed_and_forgotten_from_the_termina
     assert f"<- led_to  {cause}" in await shell.said("subgraph", deploys)
     assert f"led_to       {cause}" in await shell.said("show", deploys)
 
-    async def touched() -> bool:
-        return cause in await shell.said("impact", "src/cart.py")
-
-    await eventually(touched)
+    await stack.settled()
+    assert cause in await shell.said("impact", "src/cart.py")
     assert "removed the edge" in await shell.said("unlink", deploys, cause)
     assert (await shell.run("unlink", deploys, cause))[0] == USAGE
     assert await shell.said("stale") == "No results.\n"
@@ -202,19 +191,14 @@ def short_id_of(found: dict[str, Any]) -> str:
 
 
 async def test_an_invalid_line_is_refused_by_its_number_and_files_apply_to_all_lines(
-    stack: Stack, tmp_path: Path
+    shell: Shell, stack: Stack
 ) -> None:
     odd = json.dumps({"content": "One line\u2028in all."}, ensure_ascii=False)
     lines = ["Pears ripen late.", "", "", '{"content": "Plums", "kind": "fruit"}', odd]
-    env = {
-        "REVERIE_API_KEY": stack.key,
-        "REVERIE_GATEWAY_URL": stack.url,
-        "REVERIE_HOME": str(tmp_path),
-    }
     words = ["remember", "-", "--lines", "--file", "src/fruit.py", "--scope", "project/orchard"]
-    done = await asyncio.to_thread(CliRunner().invoke, app, words, input="\n".join(lines), env=env)
-    assert done.exit_code == FAILED, done.exception
-    assert "4: invalid: kind" in done.stderr
+    code, _, error = await command(shell.env, *words, given="\n".join(lines))
+    assert code == FAILED
+    assert "4: invalid: kind" in error
     found = (await stack.get("/v1/memories", params={"scope": "project/orchard"}))["items"]
     kept = {one["content"]: one["provenance"]["git"]["files"] for one in found}
     files = ["src/fruit.py"]
@@ -259,11 +243,7 @@ async def test_the_counts_of_each_line_of_stats_sum_to_its_total(
     for kind in ("bug", "lesson"):
         body = {"content": f"The {kind} is in the loop", "kind": kind, "git": git}
         await stack.post("/v1/remember", {**body, "scope": "project/shop"})
-
-    async def anchored() -> bool:
-        return bool((await stack.get("/v1/graph/stats"))["nodes"] >= 4)
-
-    await eventually(anchored)
+    await stack.settled()
     printed = await shell.said("stats")
     for name in ("memories", "anchors"):
         [line] = [line for line in printed.splitlines() if line.startswith(name)]

@@ -10,8 +10,6 @@ from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Any
 
-from reverie.agent.rules.sync import RuleSync, find_blocks
-from reverie.client import AsyncReverie
 from tests.support.commands import command
 from tests.support.stack import Stack, eventually
 
@@ -23,32 +21,15 @@ def _environment(stack: Stack, folder: Path) -> dict[str, str]:
     return {**os.environ, **own, "REVERIE_HOME": str(folder / "home")}
 
 
-async def _run(
-    stack: Stack, root: Path, command: str, *files: str, dry: bool = False, prefer: Any = None
-) -> tuple[int, list[tuple[str, str]]]:
-    """The exit code of a command, and what it did to what."""
-    async with AsyncReverie(stack.url, stack.key) as at:
-
-        async def ask(
-            method: str, path: str, query: Any, body: Any, version: int | None = None
-        ) -> Any:
-            headers = {"If-Match": f'"{version}"'} if version else {}
-            return (await at.call(method, path, query=query, body=body, headers=headers)).body
-
-        run = RuleSync(ask, root, "shop", dry, prefer)
-        if command != "export":
-            await run.import_sections()
-        if command != "import":
-            for name in files or find_blocks(root):
-                await run.export_block(name)
-    code = any(one.action in {"conflict", "rejected"} for one in run.steps)
-    return int(code), [(one.action, one.subject) for one in run.steps]
-
-
 async def _command(stack: Stack, root: Path, *words: str) -> tuple[int, str]:
-    env = _environment(stack, root.parent)
-    code, said, _ = await command(env, *words, "-C", str(root))
+    code, said, _ = await command(_environment(stack, root.parent), *words, "-C", str(root))
     return code, said
+
+
+async def _run(stack: Stack, root: Path, *words: str) -> tuple[int, list[tuple[str, str]]]:
+    """The exit code of `reverie rules`, and what it did to what."""
+    code, said = await _command(stack, root, "rules", *words, "--project", "shop", "--json")
+    return code, [(step["action"], step["subject"]) for step in json.loads(said)]
 
 
 async def _memories(stack: Stack) -> dict[str, dict[str, Any]]:
@@ -74,7 +55,7 @@ async def test_rule_files_and_memories_are_synchronized_both_ways(
     told = {"scope": "project/shop", "kind": "convention"}
     sign = await stack.post("/v1/remember", {**told, "content": "Sign with RS256"})
     logs = await stack.post("/v1/remember", {**told, "content": "Log in JSON"})
-    dry = await _run(stack, root, "export", "AGENTS.md", dry=True)
+    dry = await _run(stack, root, "export", "AGENTS.md", "--dry-run")
     assert dry == (0, [("written", "Sign with RS256"), ("written", "Log in JSON")])
     assert file.read_bytes() == ("\ufeff" + outside).encode()
     assert await _run(stack, root, "export", "AGENTS.md") == dry
@@ -109,7 +90,7 @@ async def test_rule_files_and_memories_are_synchronized_both_ways(
     assert await _run(stack, root, "sync") == clash
     assert await _run(stack, root, "sync") == clash
     assert "Sign with EdDSA" in await _memories(stack)
-    assert (await _run(stack, root, "sync", prefer="memory"))[0] == 0
+    assert (await _run(stack, root, "sync", "--prefer", "memory"))[0] == 0
     assert "- Sign with EdDSA\r\n" in file.read_bytes().decode()
 
     lines = file.read_bytes().decode().split("\r\n")

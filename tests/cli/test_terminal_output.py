@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import io
 import json
 import logging
@@ -14,7 +13,6 @@ from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner
 from rich.live import Live
 from rich.table import Table
 
@@ -22,11 +20,11 @@ import reverie.cli
 from reverie.agent.hooks.command import main as run_hook
 from reverie.cli.app import output
 from reverie.cli.app.errors import print_error_line
-from reverie.cli.app.main import app
 from reverie.cli.app.terminal import SafeConsole
 from reverie.domain.text.control_characters import strip_control_characters
 from reverie.runtime.observability.logs import configure_logs
 from reverie.runtime.settings.settings import Settings
+from tests.support.commands import command
 from tests.support.stack import Stack
 
 FORBIDDEN = frozenset(
@@ -132,10 +130,10 @@ async def test_stored_memories_and_turns_do_not_reach_the_terminal_raw(
         "COLUMNS": "400",
     }
 
-    async def run(*words: str, given: str | None = None) -> str:
-        done = await asyncio.to_thread(CliRunner().invoke, app, words, input=given, env=env)
-        assert done.exception is None, done.exception
-        return re.sub(r"(?m)^\d{4}-\d\d-\d\d \d\d:.*\n", "", done.stdout)
+    async def run(*words: str, given: str = "") -> str:
+        code, printed, error = await command(env, *words, given=given)
+        assert code == 0, error
+        return printed
 
     memory = json.loads(await run("remember", "-", "-k", "convention", "--json", given=text))["id"]
     for words in (

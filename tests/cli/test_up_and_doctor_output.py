@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from reverie.cli.app.output import plural
+from reverie.cli.app.output import build_table, plural, print_plain
 from reverie.cli.operate.doctor.service_checks import find_backlog_problems
 from reverie.cli.operate.service_metrics import MetricsSnapshot, list_failed
 from reverie.cli.operate.up_display import UpDisplay
@@ -71,24 +71,23 @@ def test_what_runs_goes_on_when_nobody_can_read_its_notes() -> None:
         assert done.returncode == 7
 
 
-def test_a_row_of_a_table_stays_one_line_in_a_pipe_unless_columns_are_asked_for() -> None:
-    script = (
-        "from reverie.cli.app.output import build_table, print_plain\n"
-        "row = {'id': 'c5c9762e', 'text': 'Prices are kept in cents. ' * 8 + 'the end'}\n"
-        "print_plain(build_table([row], {'id': 'id', 'memory': 'text'}))"
-    )
-    plain = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    lines = [
-        subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=env
-        ).stdout.splitlines()
-        for env in (plain, plain | {"COLUMNS": "60"})
-    ]
-    assert len(lines[0]) == 2
-    assert "c5c9762e" in lines[0][1]
-    assert "the end" in lines[0][1]
-    assert len(lines[1]) > 2
-    assert all(len(line) <= 60 for line in lines[1])
+def test_a_row_of_a_table_stays_one_line_in_a_pipe_unless_columns_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"id": "c5c9762e", "text": "Prices are kept in cents. " * 8 + "the end"}
+
+    def print_row() -> list[str]:
+        print_plain(build_table([row], {"id": "id", "memory": "text"}))
+        return capsys.readouterr().out.splitlines()
+
+    monkeypatch.delenv("COLUMNS", raising=False)
+    _, line = print_row()
+    assert "c5c9762e" in line
+    assert "the end" in line
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = print_row()
+    assert len(lines) > 2
+    assert all(len(line) <= 60 for line in lines)
 
 
 def test_one_thing_is_counted_in_the_singular() -> None:

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from reverie.cli.app.main import app
-from reverie.domain.core.errors import ReverieError
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
+from tests.support.commands import command
 from tests.support.stack import Stack, running_stack
 
 OLD = base64.b64encode(b"o" * 32).decode()
 NEW = base64.b64encode(b"n" * 32).decode()
-
-
-def _said(printed: str) -> str:
-    """What the command printed, without the lines that the services log beside it."""
-    return re.sub(r"(?m)^\d{4}-\d\d-\d\d \d\d:.*\n", "", printed)
 
 
 @pytest.fixture
@@ -45,12 +35,10 @@ async def test_entries_can_be_set_shown_listed_removed_and_rotated(
         "REVERIE_HOME": str(tmp_path / "home"),
     }
 
-    async def run(*words: str, given: str | None = None) -> Any:
-        command = ["vault", *words]
-        done = await asyncio.to_thread(CliRunner().invoke, app, command, input=given, env=env)
-        if isinstance(done.exception, ReverieError):
-            return str(done.exception)
-        return _said(done.stdout) if done.exit_code == 0 else done.exit_code
+    async def run(*words: str, given: str = "") -> str:
+        """What the command printed, or the exit code and the words of an error."""
+        code, shown, error = await command(env, "vault", *words, given=given)
+        return shown if code == 0 else f"{code}: {error}"
 
     kept = await run("set", "token", "--scope", "project/shop", given="seven tulips\n")
     assert kept == "token in project/shop: version 1, encrypted\n"
@@ -72,9 +60,9 @@ async def test_entries_can_be_set_shown_listed_removed_and_rotated(
     assert await run("suggestions") == "No results.\n"
     assert json.loads(await run("rotate", "--json"))["rotated"] == 1
     assert (await run("rotate")).startswith("encrypted 0 values")
-    assert await run("delete", "n", given="n\n") == 1
+    assert (await run("delete", "n", given="n\n")).startswith("1: ")
     assert await run("delete", "n", "--yes") == "deleted n in global\n"
     env["REVERIE_VAULT_KEY"] = OLD
-    assert await run("rotate") == 1
+    assert (await run("rotate")).startswith("1: ")
     env["REVERIE_VAULT_KEY"] = ""
     assert "vault_key" in await run("rotate")
