@@ -27,7 +27,7 @@ from pydantic import BaseModel, Field
 
 from benchmarks.quality.brought_sets import BroughtSet, ExpectedAnswer, load_brought
 from benchmarks.quality.recall import Bm25Baseline, ask, by_name, fill, report
-from benchmarks.support.common import open_quiet_run, parser, show
+from benchmarks.support.common import open_quiet_run, parser, show, wait_until_enriched
 from reverie.domain.access.principals import Principal
 from reverie.inference.llm_client import LanguageModel, open_language_model
 from reverie.inference.llm_endpoint import LanguageModelError, build_language_endpoint
@@ -36,8 +36,7 @@ from reverie.inference.model_catalogue import DEFAULT_MODEL, SPARSE_MODEL
 from reverie.runtime.settings.settings import Settings
 from reverie.testing import servers
 from reverie.testing.models import model_home
-from tests.e2e.test_real_sessions import _all_enriched
-from tests.support.stack import Stack, eventually, running_stack
+from tests.support.stack import Stack, running_stack
 
 ANSWER_TOKENS = 2_000
 """What is recalled for an answer."""
@@ -130,7 +129,7 @@ async def measure(run: servers.TestRun, sets: Sequence[BroughtSet], settings: Se
             ) as model,
         ):
             filled = [await fill(stack, brought.questions) for brought in sets]
-            await eventually(lambda: _all_enriched(stack), seconds=36_000, pause=0.5)
+            await wait_until_enriched(stack, 36_000)
             floors = by_name(
                 (one.set.name, [(q, Bm25Baseline(one.set).best(q.text)) for q in one.set.questions])
                 for one in filled

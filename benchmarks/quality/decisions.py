@@ -22,10 +22,9 @@ from typing import Any
 
 from benchmarks.quality.question_sets import DATA
 from benchmarks.quality.recall_on_sessions import Bm25
-from benchmarks.support.common import open_quiet_run, parser, show
+from benchmarks.support.common import open_quiet_run, parser, show, wait_until_enriched
 from reverie.testing import servers
 from reverie.testing.models import model_home
-from tests.e2e.test_real_sessions import _all_enriched
 from tests.support.real_transcripts import listed
 from tests.support.stack import Stack, eventually, running_stack
 
@@ -132,7 +131,7 @@ async def hand_over(stack: Stack, project: str, talks: Sequence[Talk]) -> list[s
         return set(sessions) <= done
 
     await eventually(digested, seconds=600, pause=1.0)
-    await eventually(lambda: _all_enriched(stack), seconds=600, pause=1.0)
+    await wait_until_enriched(stack, 600)
     return sessions
 
 
@@ -203,7 +202,7 @@ async def measure_history(stack: Stack, tasks: Sequence[Any]) -> None:
         )  # fmt: skip
     for commit in commits:
         await stack.post("/v1/git/changes", _build_change(commit))
-    await eventually(lambda: _all_enriched(stack), seconds=600, pause=1.0)
+    await wait_until_enriched(stack, 600)
 
     async def recall(query: str, task: Mapping[str, Any]) -> Hits:
         del task

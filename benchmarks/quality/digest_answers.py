@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.quality.question_sets import DATA
-from benchmarks.support.common import open_quiet_run, parser, show
+from benchmarks.support.common import open_quiet_run, parser, show, wait_until_enriched
 from reverie.inference.token_counters import EstimatingTokenCounter
 from reverie.testing import servers
 from reverie.testing.models import model_home
-from tests.e2e.test_real_sessions import _all_enriched
 from tests.support.real_transcripts import listed
 from tests.support.stack import Stack, eventually, running_stack
 
@@ -148,7 +147,7 @@ async def measure(run: servers.TestRun) -> bool:
     with servers.fresh_database(run) as database, servers.own_nats(run) as nats:
         async with running_stack(database, nats.url, model_home()) as stack:
             sides = [await digested(stack), await raw(stack)]
-            await eventually(lambda: _all_enriched(stack), seconds=300, pause=0.5)
+            await wait_until_enriched(stack, 300)
             share = sides[0].tokens / sides[1].tokens
             print(f"digested {sides[0].tokens} tokens of {sides[1].tokens}: {share:.1%}")
             found = {

@@ -22,7 +22,7 @@ import Stemmer
 from pydantic import SecretStr
 
 from benchmarks.quality.question_sets import LabelledQuestion, QuestionSet, sets_named
-from benchmarks.support.common import open_quiet_run, parser, show
+from benchmarks.support.common import open_quiet_run, parser, show, wait_until_enriched
 from reverie.cli.operate.reindex import reembed_tenants
 from reverie.domain.text.characters import is_mostly_east_asian
 from reverie.inference.model_catalogue import DEFAULT_MODEL, MULTILINGUAL_MODEL, SPARSE_MODEL
@@ -32,7 +32,6 @@ from reverie.testing import servers
 from reverie.testing.models import model_home
 from reverie_services.ingest.enrich.model_selection import SAMPLE_CHARS, SAMPLE_SIZE
 from reverie_services.recall.settings import RecallSettings, build_recall_settings
-from tests.e2e.test_real_sessions import _all_enriched
 from tests.support.stack import Stack, eventually, running_stack
 from tests.support.store_setup import admin_rows
 
@@ -188,7 +187,7 @@ async def measure(
                 )
                 await reembed_tenants(settings, stack.admin_url, list_tenants(stack.admin_url))
             filled = [await fill(stack, one) for one in sets]
-            await eventually(lambda: _all_enriched(stack), seconds=900, pause=0.5)
+            await wait_until_enriched(stack, 900)
             if asked is None:
                 model = await _chosen(stack, sets)
             # As autovacuum does in time: without statistics the planner guesses badly.

@@ -14,10 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.support.common import open_quiet_run, parser, show
+from benchmarks.support.common import open_quiet_run, parser, show, wait_until_enriched
 from reverie.testing import servers
 from reverie.testing.models import model_home
-from tests.e2e.test_real_sessions import _all_enriched
 from tests.support.real_transcripts import (
     TRANSCRIPTS,
     Fed,
@@ -28,7 +27,7 @@ from tests.support.real_transcripts import (
     questions,
     transcripts,
 )
-from tests.support.stack import Stack, eventually, running_stack
+from tests.support.stack import Stack, running_stack
 
 DEPTHS = (1, 5, 10)
 K1, B = 1.2, 0.75
@@ -113,7 +112,7 @@ async def measure(run: servers.TestRun) -> None:
     with servers.fresh_database(run) as database, servers.own_nats(run) as nats:
         async with running_stack(database, nats.url, model_home()) as stack:
             fed = await feed(stack, transcripts())
-            await eventually(lambda: _all_enriched(stack), seconds=120, pause=0.2)
+            await wait_until_enriched(stack, 120)
             memories = [one async for one in listed(stack, "/v1/memories?limit=200")]
             rows = [
                 ["recall, memories only", *figures(await through(stack, fed, []))],

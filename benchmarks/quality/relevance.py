@@ -35,13 +35,12 @@ from benchmarks.quality.unrelated_prompts import (
     CODING_PROMPTS,
     GENERAL_PROMPTS,
 )
-from benchmarks.support.common import open_quiet_run, parser, show
+from benchmarks.support.common import open_quiet_run, parser, show, wait_until_enriched
 from reverie.domain.retrieval.relevance import DEFAULT_THRESHOLD, Likeness, compute_relevance
 from reverie.inference.model_catalogue import DEFAULT_MODEL, MULTILINGUAL_MODEL, SPARSE_MODEL
 from reverie.testing import servers
 from reverie.testing.models import model_home
-from tests.e2e.test_real_sessions import _all_enriched
-from tests.support.stack import Stack, eventually, running_stack
+from tests.support.stack import Stack, running_stack
 
 LANGUAGES = ("english", "chinese")
 LIMIT = 12
@@ -293,7 +292,7 @@ async def measure(
     with servers.fresh_database(run) as database, servers.own_nats(run) as nats:
         async with running_stack(database, nats.url, home, **shape) as stack:
             groups = [group async for group in prepare(stack)]
-            await eventually(lambda: _all_enriched(stack), seconds=900, pause=0.5)
+            await wait_until_enriched(stack, 900)
             rated = [question for group in groups for question in await ask_group(stack, group)]
     report(model, rated, fits)
 

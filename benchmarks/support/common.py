@@ -26,6 +26,7 @@ from rich.table import Table
 
 from reverie.testing import servers
 from reverie.testing.models import model_home
+from tests.support.stack import Stack, eventually
 
 SERVICES = ("recall", "ingest", "dream", "staleness")
 STOP_SECONDS = 20.0
@@ -151,3 +152,15 @@ def _document(lines: Any) -> str:
         if line.rstrip() == "}":
             return "".join(read)
     raise SystemExit("reverie up ended before it was ready")
+
+
+async def wait_until_enriched(stack: Stack, seconds: float) -> None:
+    """Waits until the slow path has reached every memory: both arms see all of them."""
+
+    async def is_enriched() -> bool:
+        async with stack.http.get(stack.urls["ingest"] + "/metrics") as answer:
+            lines = (await answer.text()).splitlines()
+        behind = [line for line in lines if line.startswith("reverie_memories_unenriched")]
+        return behind != [] and float(behind[0].split()[-1]) == 0
+
+    await eventually(is_enriched, seconds, pause=0.5)

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.openapi_examples import REQUEST_EXAMPLES
-from tests.support.fixtures import stack as stack
 from tests.support.stack import Stack
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.support.stack import Stack, eventually
-from tests.support.tables import value
+from tests.support.stack import Stack
 
 UPLOADS = (
     ("user", "Uploads of large videos fail at the proxy with a 413. Can you fix upload_limits?"),
@@ -35,41 +34,37 @@ AMENDMENT = (
 )
 
 
-async def _hand_over(stack: Stack, project: str, talk: Sequence[tuple[str, str]]) -> None:
+async def hand_over(stack: Stack, project: str, talk: Sequence[tuple[str, str]]) -> None:
+    """A conversation that ended, and what came of it."""
     start = {"agent": "claude", "project": project}
     session = (await stack.post("/v1/sessions/start", start))["session"]
     turns = [{"role": role, "content": content} for role, content in talk]
     await stack.post("/v1/turns", {"session": session, "turns": turns})
     await stack.post(f"/v1/sessions/{session}/end", {})
+    await stack.settled()
 
 
-async def _records(stack: Stack, project: str, status: str = "active") -> list[Any]:
+async def list_records(stack: Stack, project: str, status: str = "active") -> list[Any]:
     path = f"/v1/memories?scope=project/{project}&status={status}&limit=100"
     page = await stack.get(path)
     return [one for one in page["items"] if "record" in one["metadata"]]
 
 
-async def _recall(stack: Stack, project: str, query: str) -> Any:
-    late = "select count(*) from memory where enriched_version < version and tenant = %s"
-
-    async def enriched() -> bool:
-        return bool(value(stack.admin_url, late, stack.number()) == 0)
-
-    await eventually(enriched)
+async def recall(stack: Stack, project: str, query: str) -> Any:
+    await stack.settled()
     return await stack.post("/v1/recall", {"query": query, "scopes": [f"project/{project}"]})
 
 
 async def test_an_amended_decision_takes_the_place_of_the_first_and_ranks_above_it(
     stack: Stack,
 ) -> None:
-    await _hand_over(stack, "amended", UPLOADS)
-    [first] = await eventually(lambda: _records(stack, "amended"))
-    await _hand_over(stack, "amended", AMENDMENT)
-    await eventually(lambda: _records(stack, "amended", "superseded"))
-    [current] = await _records(stack, "amended")
+    await hand_over(stack, "amended", UPLOADS)
+    [first] = await list_records(stack, "amended")
+    await hand_over(stack, "amended", AMENDMENT)
+    [current] = await list_records(stack, "amended")
     assert current["id"] != first["id"]
     assert current["content"].index("4 GB") > 0
-    answer = await _recall(stack, "amended", "Which size may a video upload have at the proxy?")
+    answer = await recall(stack, "amended", "Which size may a video upload have at the proxy?")
     found = [memory["id"] for memory in answer["memories"]]
     assert answer["answered"]
     assert found.index(current["id"]) < found.index(first["id"])
@@ -78,9 +73,9 @@ async def test_an_amended_decision_takes_the_place_of_the_first_and_ranks_above_
 async def test_an_unrelated_prompt_receives_nothing_and_a_related_one_the_whole_record(
     stack: Stack,
 ) -> None:
-    await _hand_over(stack, "silent", UPLOADS)
-    [record] = await eventually(lambda: _records(stack, "silent"))
-    unrelated = await _recall(stack, "silent", "How do I bake sourdough bread?")
+    await hand_over(stack, "silent", UPLOADS)
+    [record] = await list_records(stack, "silent")
+    unrelated = await recall(stack, "silent", "How do I bake sourdough bread?")
     assert unrelated["answered"] is False
     assert unrelated["relevance"] is None or unrelated["relevance"] < 0.6
     session = await stack.post("/v1/sessions/start", {"agent": "claude", "project": "silent"})
@@ -112,7 +107,7 @@ async def test_the_message_of_a_commit_is_remembered_with_its_files_and_a_revert
         "files": [{"path": "retry/budget.py", "status": "modified"}],
     }
     await stack.post("/v1/git/changes", change)
-    answer = await _recall(stack, "history", "Why are there only seven attempts in the retrier?")
+    answer = await recall(stack, "history", "Why are there only seven attempts in the retrier?")
     [memory] = answer["memories"]
     assert answer["answered"]
     assert body in memory["content"]

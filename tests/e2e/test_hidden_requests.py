@@ -10,13 +10,13 @@ from uuid import UUID
 import pytest
 
 from reverie.domain.core.ids import short_id
-from tests.e2e.test_decisions_recalled import UPLOADS, _hand_over, _recall, _records
-from tests.e2e.test_record_surfaces import _said
+from tests.e2e.test_decisions_recalled import UPLOADS, hand_over, list_records, recall
+from tests.e2e.test_record_surfaces import run_command
 from tests.ingest.test_forgetting import _exported, _holding
 from tests.ingest.test_vault_redaction import STRONG, finish_backfill
 from tests.support.import_files import export_file, memory_line, send_import
 from tests.support.mcp_clients import over_http
-from tests.support.stack import Stack, eventually
+from tests.support.stack import Stack
 
 PROJECT = "requests"
 CITY = "Quetzaltenango"
@@ -28,8 +28,8 @@ TALK = (("user", REPORTED), *UPLOADS[1:])
 
 @pytest.fixture(name="record")
 async def _record(stack: Stack) -> dict[str, Any]:
-    await _hand_over(stack, PROJECT, TALK)
-    [record] = await eventually(lambda: _records(stack, PROJECT))
+    await hand_over(stack, PROJECT, TALK)
+    [record] = await list_records(stack, PROJECT)
     assert CITY in record["metadata"]["record"]["problem"]
     assert CITY not in record["content"]
     return dict(record)
@@ -37,14 +37,14 @@ async def _record(stack: Stack) -> dict[str, Any]:
 
 async def _found(stack: Stack, query: str = CITY) -> dict[str, Any]:
     """The records that are found by words of a question, as recall tells them, by their ids."""
-    answer = await _recall(stack, PROJECT, query)
-    ids = {one["id"] for one in await _records(stack, PROJECT)}
+    answer = await recall(stack, PROJECT, query)
+    ids = {one["id"] for one in await list_records(stack, PROJECT)}
     return {
         hit["id"]: hit for hit in answer["memories"] if hit["id"] in ids and "words" in hit["arms"]
     }
 
 
-async def test_a_hidden_request_is_found_by_its_words_and_told_as_provenance_alone(
+async def test_a_hidden_request_is_found_by_its_words_and_shown_as_provenance_alone(
     stack: Stack, record: dict[str, Any], tmp_path: Path
 ) -> None:
     assert CITY not in json.dumps((await _found(stack))[record["id"]])
@@ -55,18 +55,17 @@ async def test_a_hidden_request_is_found_by_its_words_and_told_as_provenance_alo
     assert record["provenance"]["asked"] == asked
     origin = await stack.get(f"/v1/memories/{record['id']}/provenance")
     assert origin["asked"] == asked
-    shown, _ = await _said(stack, tmp_path, "show", short_id(UUID(record["id"])))
+    shown, _ = await run_command(stack, tmp_path, "show", short_id(UUID(record["id"])))
     text, _, facts = shown.partition("\n\n")
     assert text == record["content"]
     assert f"asked      {asked}" in facts.splitlines()
-    told, _ = await _said(stack, tmp_path, "provenance", short_id(UUID(record["id"])))
+    told, _ = await run_command(stack, tmp_path, "provenance", short_id(UUID(record["id"])))
     assert f"asked      {asked}" in told.splitlines()
+    await _check_what_agents_read(stack, record)
 
 
-async def test_no_surface_that_an_agent_reads_shows_a_hidden_request(
-    stack: Stack, record: dict[str, Any]
-) -> None:
-    await _found(stack)
+async def _check_what_agents_read(stack: Stack, record: dict[str, Any]) -> None:
+    """Neither context nor preflow nor MCP shows the request."""
     context = await stack.get(f"/v1/context?project={PROJECT}")
     [line] = [line for line in context["markdown"].splitlines() if record["id"][-8:] in line]
     assert CITY not in line
@@ -102,19 +101,20 @@ async def test_a_hidden_request_is_found_by_its_meaning(stack: Stack) -> None:
     assert (await send_import(stack, export_file(*lines)))[0] == 200
     questions = ("data sent to bookkeeping is incomplete", "movies hang on mobile devices")
     for question, line in zip(questions, lines, strict=True):
-        [first, _] = (await _recall(stack, PROJECT, question))["memories"]
+        [first, _] = (await recall(stack, PROJECT, question))["memories"]
         assert (first["id"], first["content"]) == (line["id"], line["content"])
         assert set(first["arms"]).isdisjoint({"words"})
 
 
-async def test_an_edit_of_the_text_takes_the_hidden_request_along(
+async def test_an_edit_of_the_text_removes_the_hidden_request_and_one_of_the_tags_does_not(
     stack: Stack, record: dict[str, Any]
 ) -> None:
-    assert record["id"] in await _found(stack)
     path = f"/v1/memories/{record['id']}"
+    assert (await stack.call("PATCH", path, {"tags": ["proxy"]})).status == 200
+    assert record["id"] in await _found(stack)
     body = {"content": "Videos may be of 2 GB, everything else of 10 MB."}
     assert (await stack.call("PATCH", path, body)).status == 200
-    hits = (await _recall(stack, PROJECT, CITY))["memories"]
+    hits = (await recall(stack, PROJECT, CITY))["memories"]
     assert [hit["arms"].get("words") for hit in hits if hit["id"] == record["id"]] in ([], [None])
     assert (await stack.get(path))["provenance"]["asked"] is None
     # A version that was restored is found as it was.
@@ -122,15 +122,7 @@ async def test_an_edit_of_the_text_takes_the_hidden_request_along(
     assert record["id"] in await _found(stack)
 
 
-async def test_a_change_of_the_tags_keeps_the_hidden_request(
-    stack: Stack, record: dict[str, Any]
-) -> None:
-    path = f"/v1/memories/{record['id']}"
-    assert (await stack.call("PATCH", path, {"tags": ["proxy"]})).status == 200
-    assert record["id"] in await _found(stack)
-
-
-async def test_a_secret_that_is_told_later_leaves_the_hidden_request(
+async def test_a_secret_that_is_stored_later_is_redacted_in_the_hidden_request(
     stack: Stack, record: dict[str, Any]
 ) -> None:
     # The whole secret would be redacted in the question, too.
@@ -147,14 +139,15 @@ async def test_a_secret_that_is_told_later_leaves_the_hidden_request(
 
 
 async def test_erasing_a_record_leaves_its_hidden_request_nowhere(stack: Stack) -> None:
+    # All tenants are searched for it: no other test names this city.
     city = "Chichicastenango"
-    await _hand_over(stack, PROJECT, [(role, text.replace(CITY, city)) for role, text in TALK])
-    [record] = await eventually(lambda: _records(stack, PROJECT))
+    await hand_over(stack, PROJECT, [(role, text.replace(CITY, city)) for role, text in TALK])
+    [record] = await list_records(stack, PROJECT)
     path = f"/v1/memories/{record['id']}"
     assert list(await _found(stack, city)) == [record["id"]]
     assert {"memory.metadata", "turn.content"} <= set(_holding(stack.admin_url, city))
     assert (await stack.call("DELETE", path)).status == 200
-    answer = await _recall(stack, PROJECT, city)
+    answer = await recall(stack, PROJECT, city)
     assert city not in json.dumps(answer["memories"])
     assert city not in await _exported(stack)
     await stack.post(f"{path}/restore", None)
@@ -164,12 +157,16 @@ async def test_erasing_a_record_leaves_its_hidden_request_nowhere(stack: Stack) 
     assert set(_holding(stack.admin_url, city)) <= {"recall_trace.query"}
 
 
-async def test_a_hidden_request_moves_with_its_record(stack: Stack, record: dict[str, Any]) -> None:
-    exported = (await _exported(stack)).encode()
+async def test_a_hidden_request_moves_with_its_record_and_all_its_parts(
+    stack: Stack, record: dict[str, Any]
+) -> None:
     apart = stack.apart()
+    exported = (await _exported(stack)).encode()
     assert (await send_import(apart, exported))[0] == 200
     found = await _found(apart)
-    [moved] = await _records(apart, PROJECT)
+    [moved] = await list_records(apart, PROJECT)
     assert list(found) == [moved["id"]]
     assert CITY not in json.dumps(found)
     assert moved["provenance"]["asked"] == record["provenance"]["asked"]
+    assert moved["metadata"]["record"] == record["metadata"]["record"]
+    assert moved["content"] == record["content"]

@@ -28,11 +28,7 @@ HELLO = {
     },
 }
 MOST_TIMES = 1.25
-TRIES = 2
-
-
-def _noted(home: Path) -> int:
-    return int(json.loads((home / "run" / "up.json").read_text())["pid"])
+TRIES = 3
 
 
 async def test_on_an_empty_home_the_tools_work_and_reverie_keeps_running_for_the_next_agent(
@@ -50,11 +46,11 @@ async def test_on_an_empty_home_the_tools_work_and_reverie_keeps_running_for_the
         async with over_stdio(reverie_home, **env) as client:
             assert (await client.list_tools()).tools
             told = await call(client, "remember", content="Herons nest behind the mill.")
-        up = _noted(reverie_home)
+        up = json.loads((reverie_home / "run" / "up.json").read_text())["pid"]
         async with over_stdio(reverie_home, **env) as client:
             found = await call(client, "recall", query="where do herons nest")
             assert told["id"].endswith(found["memories"][0]["id"])
-            assert _noted(reverie_home) == up
+            assert json.loads((reverie_home / "run" / "up.json").read_text())["pid"] == up
         assert await _down(reverie_home, env) == OK
         assert not is_alive(up)
         assert await _down(reverie_home, env) == NOT_RUNNING
@@ -91,9 +87,13 @@ def test_an_invalid_setting_ends_the_process_with_one_line_and_no_answer(
 def test_the_first_answer_costs_no_more_than_the_library_of_the_protocol(
     reverie_home: Path,
 ) -> None:
-    """Both in the processor time of a new process: the least of two tries, as others share it."""
-    library = min(_import_library() for _ in range(TRIES))
-    first_answer = min(_start(reverie_home) for _ in range(TRIES))
+    """Both in the processor time of a new process; tried again, as others share the processor."""
+    library, first_answer = _import_library(), _start(reverie_home)
+    for _ in range(TRIES - 1):
+        if first_answer < MOST_TIMES * library:
+            break
+        library = min(library, _import_library())
+        first_answer = min(first_answer, _start(reverie_home))
     print(f"reverie mcp: first answer {first_answer:.2f} s, importing mcp {library:.2f} s")
     assert first_answer < MOST_TIMES * library
 

@@ -156,8 +156,10 @@ def _recovered(bash: Shell, said: str) -> None:
     [memory] = bash.told("memories", "--scope", "project/light")
     history = bash.told("history", memory["id"])
     assert history
-    refused = bash.run('reverie admin restore "$BACKUP" --yes 2>&1 || echo "code $?"')
-    assert "stop it with `reverie down` first" in refused
+    backup = bash.run('echo "$BACKUP"').strip()
+    restore = command(bash.environment, "admin", "restore", backup, "--yes")
+    code, _, error = asyncio.run(restore)
+    assert (code != 0, "stop it with `reverie down` first" in error) == (True, True)
 
 
 def _ended(bash: Shell, _: str) -> None:

@@ -22,7 +22,7 @@ from tests.support.real_transcripts import (
     questions,
     transcripts,
 )
-from tests.support.stack import Stack, eventually
+from tests.support.stack import Stack
 
 LONGEST_MEMORY = 2_000
 SESSIONS = (
@@ -32,12 +32,6 @@ SESSIONS = (
 """Starts of the files that are taken: one of them speaks of a file that a commit deletes."""
 MOST_CHANGES = 100
 """Of 521: one of them deletes that file."""
-
-
-@pytest.fixture
-def stack(alone: Stack) -> Stack:
-    """A system of the test's own: its metrics are counted."""
-    return alone
 
 
 @needs_transcripts
@@ -53,7 +47,7 @@ async def test_real_sessions_are_digested_found_and_marked_by_their_git_history(
     _each_session_was_digested_once(fed, memories, runs)
     _each_memory_names_its_turns(fed, memories)
     _no_tool_output_is_stored_whole(given, memories)
-    await eventually(lambda: _all_enriched(stack), seconds=90, pause=0.2)
+    await stack.settled(90)
     await _questions_are_answered(stack, fed)
     history = list(islice(read_history(), MOST_CHANGES))
     await _replay(stack, history)
@@ -96,14 +90,6 @@ def _no_tool_output_is_stored_whole(
         assert not any(output in text for output in outputs)
 
 
-async def _all_enriched(stack: Stack) -> bool:
-    """The slow path has reached every memory: both arms see all of them."""
-    async with stack.http.get(stack.urls["ingest"] + "/metrics") as answer:
-        lines = (await answer.text()).splitlines()
-    behind = [line for line in lines if line.startswith("reverie_memories_unenriched")]
-    return behind != [] and float(behind[0].split()[-1]) == 0
-
-
 async def _questions_are_answered(stack: Stack, fed: Fed) -> None:
     asked = [one for one in questions() if one.transcript in fed.sessions]
     assert len(asked) >= 13
@@ -122,14 +108,7 @@ async def _questions_are_answered(stack: Stack, fed: Fed) -> None:
 async def _replay(stack: Stack, history: list[GitChange]) -> None:
     for change in history:
         await stack.post("/v1/git/changes", change.model_dump(mode="json"))
-    await eventually(lambda: _all_applied(stack), seconds=90, pause=0.2)
-
-
-async def _all_applied(stack: Stack) -> bool:
-    async with stack.http.get(stack.urls["staleness"] + "/metrics") as answer:
-        lines = (await answer.text()).splitlines()
-    behind = [line for line in lines if line.startswith("reverie_changes_unprocessed")]
-    return behind != [] and float(behind[0].split()[-1]) == 0
+    await stack.settled(90)
 
 
 async def _marks_name_the_right_commits(stack: Stack, history: list[GitChange]) -> None:

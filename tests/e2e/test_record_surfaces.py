@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -11,10 +10,10 @@ import pytest
 
 from reverie.client import AsyncReverie
 from reverie.domain.core.ids import short_id
-from tests.e2e.test_decisions_recalled import UPLOADS, _hand_over, _recall, _records
+from tests.e2e.test_decisions_recalled import UPLOADS, hand_over, list_records
 from tests.support.commands import command
 from tests.support.mcp_clients import over_http
-from tests.support.stack import Stack, eventually
+from tests.support.stack import Stack
 
 QUESTION = "Which size may a video upload have at the proxy?"
 UNRELATED = "How do I bake sourdough bread?"
@@ -22,27 +21,26 @@ UNRELATED = "How do I bake sourdough bread?"
 
 @pytest.fixture(name="record")
 async def _record(stack: Stack) -> dict[str, Any]:
-    await _hand_over(stack, "surfaces", UPLOADS)
-    [record] = await eventually(lambda: _records(stack, "surfaces"))
-    await _recall(stack, "surfaces", QUESTION)
+    await hand_over(stack, "surfaces", UPLOADS)
+    [record] = await list_records(stack, "surfaces")
     return dict(record)
 
 
-async def _said(stack: Stack, home: Path, *words: str) -> tuple[str, str]:
+async def run_command(stack: Stack, home: Path, *words: str) -> tuple[str, str]:
     env = {"REVERIE_API_KEY": stack.key, "REVERIE_GATEWAY_URL": stack.url, "COLUMNS": "200"}
     code, out, warnings = await command(env | {"REVERIE_HOME": str(home)}, *words)
     assert code == 0, out + warnings
     return out, warnings
 
 
-async def test_the_parts_of_a_record_are_lines_in_the_terminal_and_over_mcp(
+async def test_a_record_is_lines_in_the_terminal_and_over_mcp_and_one_line_in_the_context(
     stack: Stack, record: dict[str, Any], tmp_path: Path
 ) -> None:
     lines = record["content"].splitlines()
     assert lines[0] == "Uploads of large videos fail at the proxy with a 413."
     assert record["metadata"]["record"]["problem"] == f"{lines[0]} Can you fix upload_limits?"
     assert any(line.startswith("Decided: ") for line in lines)
-    shown, _ = await _said(stack, tmp_path, "show", short_id(UUID(record["id"])))
+    shown, _ = await run_command(stack, tmp_path, "show", short_id(UUID(record["id"])))
     assert shown.splitlines()[: len(lines)] == lines
     async with over_http(f"{stack.url}/mcp", stack.key) as client:
         arguments = {"operation": "get_memory", "arguments": {"id": record["id"]}}
@@ -51,11 +49,6 @@ async def test_the_parts_of_a_record_are_lines_in_the_terminal_and_over_mcp(
         assert result.structured_content["metadata"]["record"] == record["metadata"]["record"]
         for line in lines:
             assert line in result.structured_content["content"]
-
-
-async def test_the_context_of_a_session_shows_a_record_in_one_line(
-    stack: Stack, record: dict[str, Any]
-) -> None:
     context = await stack.get("/v1/context?project=surfaces")
     [line] = [line for line in context["markdown"].splitlines() if record["id"][-8:] in line]
     _, _, text = line.partition("] ")
@@ -68,10 +61,10 @@ async def test_the_terminal_and_the_client_say_how_surely_a_question_is_answered
     stack: Stack, record: dict[str, Any], tmp_path: Path
 ) -> None:
     place = ("--scope", "project/surfaces")
-    out, warnings = await _said(stack, tmp_path, "recall", QUESTION, *place)
+    out, warnings = await run_command(stack, tmp_path, "recall", QUESTION, *place)
     assert "relevance" in out.splitlines()[0]
     assert "no memory answers this" not in warnings
-    out, warnings = await _said(stack, tmp_path, "recall", UNRELATED, *place)
+    out, warnings = await run_command(stack, tmp_path, "recall", UNRELATED, *place)
     assert "no memory answers this for sure: the nearest ones are listed" in warnings
     async with AsyncReverie(stack.url, stack.key) as reverie:
         found = await reverie.recall(QUESTION, scopes=["project/surfaces"])
@@ -86,18 +79,3 @@ async def test_the_terminal_and_the_client_say_how_surely_a_question_is_answered
         assert await reverie.recall_as_text(UNRELATED, scopes=["project/surfaces"]) == ""
         text = await reverie.recall_as_text(QUESTION, scopes=["project/surfaces"])
         assert "Decided: " in text
-
-
-async def test_a_record_keeps_its_parts_through_export_and_import(
-    stack: Stack, record: dict[str, Any], tmp_path: Path
-) -> None:
-    file = tmp_path / "all.jsonl"
-    await _said(stack, tmp_path, "export", "-o", str(file))
-    exported = [json.loads(line) for line in file.read_text().splitlines()]
-    [line] = [line for line in exported if line.get("id") == record["id"]]
-    assert line["metadata"]["record"] == record["metadata"]["record"]
-    apart = stack.apart()
-    await _said(apart, tmp_path, "import", str(file))
-    [moved] = await _records(apart, "surfaces")
-    assert moved["metadata"]["record"] == record["metadata"]["record"]
-    assert moved["content"] == record["content"]

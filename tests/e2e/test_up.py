@@ -68,9 +68,9 @@ def test_up_as_another_user_restarts_dead_processes_and_adopts_orphaned_servers(
     # Nothing needs a model before the second start, and to load them takes most of the first.
     first = start(home, *_without_models(home), prefix=as_user(USER))
     addresses = first.ready()
-    status = first.command("status", "--json")
+    status = CliRunner().invoke(app, ["status", "--json", "--home", str(home)])
     found = json.loads(status.stdout)
-    assert (status.returncode, found["ready"]) == (0, True), found
+    assert (status.exit_code, found["ready"]) == (0, True), found
     assert {part["name"] for part in found["components"]} >= {"recall", "postgres", "nats"}
     assert first.command("doctor").returncode == 0
     assert set(first.pids().values()) <= first.descendants()
@@ -92,8 +92,8 @@ def test_up_as_another_user_restarts_dead_processes_and_adopts_orphaned_servers(
     until(lambda: gone(services))
     assert is_alive(before["postgres"])
     assert is_alive(before["nats"])
-    told = CliRunner().invoke(app, ["doctor", "--home", str(home)]).stdout
-    assert told.count("runs without a supervisor, on port") == 2
+    report = CliRunner().invoke(app, ["doctor", "--home", str(home)]).stdout
+    assert report.count("runs without a supervisor, on port") == 2
 
     second = start(home, *_IN_ONE, prefix=as_user(USER))
     gateway = second.ready()["gateway"]
