@@ -28,7 +28,7 @@ from tests.support import tables
 from tests.support.background_loop import BackgroundResource, open_in_background
 from tests.support.log_capture import restored_logging
 from tests.support.stack import VAULT_KEY, Stack, open_stack, running_stack
-from tests.support.store_setup import Store, open_store
+from tests.support.store_setup import Store, open_store, open_store_apart
 
 FOLDER = "PYTEST_REVERIE_FOLDER"
 LONG = (
@@ -213,6 +213,13 @@ def shared_database(test_run: servers.TestRun) -> Iterator[servers.DatabaseUrls]
 async def store(database: servers.DatabaseUrls) -> AsyncIterator[Store]:
     """The store over a database of the test's own, with the tenants `one` and `two`."""
     async with open_store(database) as made:
+        yield made
+
+
+@pytest.fixture
+async def shared_store(shared_database: servers.DatabaseUrls) -> AsyncIterator[Store]:
+    """The store over the shared database, with two tenants of the test's own."""
+    async with open_store_apart(shared_database) as made:
         yield made
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+import numpy as np
+from numpy.typing import NDArray
 
 from reverie.domain.access.principals import KeyRole, Principal
 from reverie.domain.core.ids import new_id
@@ -97,6 +99,18 @@ async def write(store: Store, *items: NewMemory, who: Principal | None = None) -
     found = await store.memories.remember(who or store.me, items, {})
     assert all(isinstance(one, WriteResult) for one in found), found
     return [one.id for one in found if isinstance(one, WriteResult)]
+
+
+def docs_of(store: Store, *memories: UUID) -> list[int]:
+    """The numbers of memories."""
+    found = dict(admin_rows(store.admin_url, "select id, doc from memory"))
+    return [found[memory] for memory in memories]
+
+
+def ids_of(store: Store, docs: NDArray[np.int64]) -> list[UUID]:
+    """The ids of memories, by their numbers."""
+    found = dict(admin_rows(store.admin_url, "select doc, id from memory"))
+    return [found[doc] for doc in docs.tolist()]
 
 
 async def files_of(

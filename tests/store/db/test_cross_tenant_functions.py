@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import psycopg
 import pytest
+from reverie.domain.extraction.dream_runs import DreamThresholds
 
 from reverie.contracts.events import dream_subject
 from reverie.contracts.memories.git import GitChange
@@ -17,7 +18,6 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.consistency import IdempotencyClaim
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.ids import new_id
-from reverie.domain.extraction.dream_log import DreamThresholds
 from reverie.store.db.encryption import create_cipher
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.enrichment import EnrichmentStore
@@ -85,13 +85,10 @@ def _functions(database: DatabaseUrls, condition: str) -> set[str]:
     return {row[0] for row in found}
 
 
-def test_the_functions_that_cross_tenants_are_a_closed_list(shared_database: DatabaseUrls) -> None:
-    assert _functions(shared_database, "p.prosecdef") == ACROSS
-
-
-def test_they_belong_to_the_system_role_with_a_fixed_search_path(
+def test_the_functions_that_cross_tenants_are_a_closed_list_of_the_system_role(
     shared_database: DatabaseUrls,
 ) -> None:
+    assert _functions(shared_database, "p.prosecdef") == ACROSS
     sound = (
         "pg_get_userbyid(p.proowner) = 'reverie_system'"
         " and p.proconfig = array['search_path=pg_catalog, reverie, pg_temp']"
@@ -150,13 +147,6 @@ def test_policies_over_all_tenants_are_only_for_the_system_role(
     assert all(wide[table][1] == "SELECT" for table in READ)
 
 
-def test_operators_can_list_the_names_of_tenants(database: DatabaseUrls) -> None:
-    create_key(database.admin_url, NewApiKey("one", tenant="one"))
-    create_key(database.admin_url, NewApiKey("two", tenant="two"))
-    names = admin_rows(database.admin_url, "select name from tenant_names() order by 1")
-    assert names == [("one",), ("two",)]
-
-
 async def test_a_tenant_can_only_be_deleted_by_itself(store: Store) -> None:
     names = "select name from tenant_names() order by 1"
     async with app_connection(store.service_url, store.me.tenant) as connection:
@@ -166,7 +156,9 @@ async def test_a_tenant_can_only_be_deleted_by_itself(store: Store) -> None:
     assert admin_rows(store.admin_url, names) == [("two",)]
 
 
-async def test_services_cannot_list_the_names_of_tenants(store: Store) -> None:
+async def test_operators_can_list_the_names_of_tenants_and_services_cannot(store: Store) -> None:
+    names = admin_rows(store.admin_url, "select name from tenant_names() order by 1")
+    assert names == [("one",), ("two",)]
     async with app_connection(store.service_url, store.me.tenant) as connection:
         with pytest.raises(asyncpg.InsufficientPrivilegeError, match="tenant_names"):
             await connection.execute("select * from tenant_names()")
@@ -216,12 +208,14 @@ async def test_a_revoked_or_expired_key_is_not_found(store: Store) -> None:
 async def test_the_relay_claims_and_removes_events_of_all_tenants_except_fresh_ones(
     store: Store,
 ) -> None:
-    await write(store, new("of one"))
+    [memory] = await write(store, new("the vault opens at noon", tags=("vault",)))
     await write(store, new("of two"), who=store.other)
     outbox = OutboxTable(store.db)
     async with outbox.claim(10, 3600) as young:
         assert young.rows == []
     async with outbox.claim(10, 0) as claim:
+        assert "vault" not in claim.rows[0].model_dump_json(), "an event holds ids and no content"
+        assert str(memory) in claim.rows[0].payload
         subjects = [row.subject for row in claim.rows]
         assert subjects == ["memory.one.remembered", "memory.two.remembered"]
         await claim.done([claim.rows[0].id])
@@ -232,14 +226,6 @@ async def test_the_relay_claims_and_removes_events_of_all_tenants_except_fresh_o
     assert left == [("memory.two.remembered",)]
 
 
-async def test_an_event_contains_ids_and_no_content(store: Store) -> None:
-    [memory] = await write(store, new("the vault opens at noon", tags=("vault",)))
-    async with OutboxTable(store.db).claim(10, 0) as claim:
-        [row] = claim.rows
-        assert "vault" not in row.model_dump_json()
-        assert str(memory) in row.payload
-
-
 async def test_a_writer_removes_only_events_of_its_own_tenant(store: Store) -> None:
     await write(store, new("of one"))
     await write(store, new("of two"), who=store.other)
@@ -248,25 +234,18 @@ async def test_a_writer_removes_only_events_of_its_own_tenant(store: Store) -> N
     assert admin_rows(store.admin_url, "select tenant from outbox") == [(store.other.tenant,)]
 
 
-async def test_a_claim_reveals_one_job_and_the_queue_only_lengths(store: Store) -> None:
+async def test_claims_queues_and_due_dreams_reveal_only_what_they_name(store: Store) -> None:
     dreams = DreamQueue(store.db)
     await dreams.request(store.me.tenant, "one", "global", "test", {})
     await dreams.request(store.other.tenant, "two", "project/p", "test", {})
     before = await dreams.load_queue_lengths()
     assert (before.queued, before.running, before.parked) == (2, 0, 0)
+    assert await dreams.list_overdue(3600) == []
     lease = await dreams.claim("worker", 60)
     assert lease is not None
     assert (lease.tenant, lease.tenant_name, lease.scope) == (store.me.tenant, "one", "global")
     after = await dreams.load_queue_lengths()
     assert (after.queued, after.running, after.parked) == (1, 1, 0)
-
-
-async def test_due_dreams_are_listed_with_their_tenant_and_nothing_else(store: Store) -> None:
-    dreams = DreamQueue(store.db)
-    await dreams.request(store.me.tenant, "one", "global", "test", {})
-    await dreams.request(store.other.tenant, "two", "project/p", "test", {})
-    assert await dreams.list_overdue(3600) == []
-    await dreams.claim("worker", 60)
     [ticket] = await dreams.list_overdue(0)
     assert ticket.subject == dream_subject("two", "project/p")
     assert json.loads(ticket.payload)["tenant"] == store.other.tenant

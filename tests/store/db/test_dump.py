@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -18,7 +17,7 @@ from reverie.embedded.servers.binaries import find_postgres_bin
 from reverie.store.db.dump import dump, restore
 from reverie.testing.servers import DatabaseUrls
 from tests.support.stack import eventually
-from tests.support.store_setup import add_tenants
+from tests.support.store_setup import add_tenants, admin_rows
 
 
 def _tenants(database: DatabaseUrls) -> set[str]:
@@ -27,45 +26,28 @@ def _tenants(database: DatabaseUrls) -> set[str]:
 
 
 def _dump(database: DatabaseUrls, folder: Path) -> Path:
-    """A dump of one tenant, after which another one came."""
-    add_tenants(database.admin_url, "kept", *(f"tenant-{n}" for n in range(2000)))
+    """A dump of many tenants, after which another one came."""
+    add_tenants(database.admin_url, "kept")
+    many = "insert into tenant (name) select 'tenant-' || n from generate_series(1, 2000) n"
+    admin_rows(database.admin_url, many)
     dump(database.admin_url, find_postgres_bin(), folder / "whole.dump")
     add_tenants(database.admin_url, "later")
     return folder / "whole.dump"
 
 
-def test_a_restored_dump_takes_the_place_of_what_was_there(
+def test_a_dump_is_restored_whole_and_a_spoilt_one_changes_nothing(
     database: DatabaseUrls, tmp_path: Path
 ) -> None:
-    file = _dump(database, tmp_path)
+    file, spoilt = _dump(database, tmp_path), tmp_path / "spoilt.dump"
+    data = file.read_bytes()
+    for content in (data[:-2000], data[:-3000] + bytes(1000) + data[-2000:], b"no dump"):
+        spoilt.write_bytes(content)
+        with pytest.raises(Unavailable, match="nothing was changed"):
+            restore(database.admin_url, find_postgres_bin(), spoilt)
+        assert "later" in _tenants(database)
     restore(database.admin_url, find_postgres_bin(), file)
     assert "kept" in _tenants(database)
     assert "later" not in _tenants(database)
-
-
-def _cut(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-2000])
-
-
-def _damage(file: Path) -> None:
-    data = bytearray(file.read_bytes())
-    data[-3000:-2000] = bytes(1000)
-    file.write_bytes(data)
-
-
-def _replace_by_text(file: Path) -> None:
-    file.write_text("no dump")
-
-
-@pytest.mark.parametrize("spoil", [_cut, _damage, _replace_by_text])
-def test_a_spoilt_dump_is_refused_and_nothing_is_lost(
-    database: DatabaseUrls, tmp_path: Path, spoil: Callable[[Path], None]
-) -> None:
-    file = _dump(database, tmp_path)
-    spoil(file)
-    with pytest.raises(Unavailable, match="nothing was changed"):
-        restore(database.admin_url, find_postgres_bin(), file)
-    assert "later" in _tenants(database)
 
 
 def test_a_dump_of_something_else_is_refused_and_nothing_is_lost(
@@ -87,7 +69,8 @@ def test_a_dump_of_something_else_is_refused_and_nothing_is_lost(
 def test_a_server_with_too_few_locks_is_told_the_setting(
     database: DatabaseUrls, tmp_path: Path
 ) -> None:
-    file, programs = _dump(database, tmp_path), tmp_path / "programs"
+    file, programs = tmp_path / "whole.dump", tmp_path / "programs"
+    dump(database.admin_url, find_postgres_bin(), file)
     programs.mkdir()
     (programs / "pg_restore").symlink_to(find_postgres_bin() / "pg_restore")
     refusing = programs / "psql"
@@ -125,6 +108,8 @@ async def test_a_restore_killed_in_the_middle_leaves_what_was_there(
                 "select count(*) from pg_locks l join pg_class c on c.oid = l.relation"
                 " join pg_stat_activity a on a.pid = l.pid and a.application_name = 'psql'"
                 " where l.mode = 'AccessExclusiveLock' and c.relname = 'tenant'"
+                # Copies of the template have the same numbers of tables.
+                " and a.datname = current_database()"
             ).fetchone()
         return bool(found and found[0])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 from pathlib import Path
 
 import asyncpg
@@ -13,36 +15,24 @@ from prometheus_client import CollectorRegistry
 from reverie.domain.core.errors import Misconfigured
 from reverie.store.db import database as pool
 from reverie.store.db.connection_pool import ConnectionPool, PoolMetrics
-from reverie.store.db.connections import OUTAGE_ERRORS, open_pool
+from reverie.store.db.connections import OUTAGE_ERRORS, ReaderConnection, open_pool
 from reverie.store.db.database import open_database
 from reverie.store.platform.api_keys import ensure_tenant
 from reverie.testing.servers import DatabaseUrls
 from tests.support.span_recording import record_spans
 from tests.support.store_setup import admin_rows
 
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        asyncpg.DiskFullError,
-        asyncpg.OutOfMemoryError,
-        asyncpg.TooManyConnectionsError,
-        asyncpg.CannotConnectNowError,
-        asyncpg.InternalClientError,
-        asyncpg.DeadlockDetectedError,
-        asyncpg.SerializationError,
-        ConnectionResetError,
-    ],
+TRANSIENT: tuple[type[BaseException], ...] = (
+    *(asyncpg.DiskFullError, asyncpg.OutOfMemoryError, asyncpg.TooManyConnectionsError),
+    *(asyncpg.CannotConnectNowError, asyncpg.InternalClientError, ConnectionResetError),
+    *(asyncpg.DeadlockDetectedError, asyncpg.SerializationError),
 )
-def test_outages_full_servers_and_lost_races_are_transient(
-    error: type[BaseException],
-) -> None:
-    assert issubclass(error, OUTAGE_ERRORS)
 
 
-@pytest.mark.parametrize("error", [asyncpg.UniqueViolationError, asyncpg.SyntaxOrAccessError])
-def test_an_invalid_statement_is_not_retried(error: type[Exception]) -> None:
-    assert not issubclass(error, OUTAGE_ERRORS)
+def test_outages_full_servers_and_lost_races_are_transient_and_invalid_statements_are_not() -> None:
+    assert all(issubclass(error, OUTAGE_ERRORS) for error in TRANSIENT)
+    for error in (asyncpg.UniqueViolationError, asyncpg.SyntaxOrAccessError):
+        assert not issubclass(error, OUTAGE_ERRORS)
 
 
 @pytest.fixture
@@ -128,3 +118,34 @@ async def test_a_failed_transaction_is_not_lent_to_the_next_caller(
             assert await connection.fetchval("select 1") == 1
             assert (one_only.busy, one_only.idle, one_only.limit) == (1, 0, 1)
         assert (one_only.busy, one_only.idle) == (0, 1)
+
+
+async def test_prepared_statements_are_released_after_use(
+    shared_database: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the collector looks through all of memory, which a service does once in minutes."""
+    loop = asyncio.get_running_loop()
+
+    def statements() -> int:
+        return sum(type(one).__name__ == "PreparedStatementState" for one in gc.get_objects())
+
+    async with (
+        open_pool(shared_database.service_url, 1, ReaderConnection) as pool,
+        pool.acquire() as connection,
+    ):
+        gc.collect()
+        gc.disable()
+        try:
+            await connection.fetchval("select 1")
+            kept = statements()
+            assert kept
+            clock = loop.time
+            for hours in range(1, 4):
+                with monkeypatch.context() as later:
+                    later.setattr(loop, "time", lambda ahead=hours: clock() + 3600 * ahead)
+                    await asyncio.sleep(0)
+                    await asyncio.sleep(0)
+                await connection.fetchval("select 1")
+            assert statements() == kept
+        finally:
+            gc.enable()

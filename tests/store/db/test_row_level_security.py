@@ -8,14 +8,7 @@ import asyncpg
 import pytest
 
 from reverie.testing.servers import DatabaseUrls
-from tests.support.store_setup import (
-    Store,
-    add_tenants,
-    admin_rows,
-    app_connection,
-    new,
-    write,
-)
+from tests.support.store_setup import Store, add_tenants, admin_rows, app_connection, new, write
 
 TABLES = """
 select c.relname, c.relrowsecurity, c.relforcerowsecurity,
@@ -75,15 +68,13 @@ def test_every_table_has_a_tenant_column_or_outlives_tenants(shared_database: Da
     assert without == ["retired_key", "tenant"]
 
 
-def test_every_table_has_forced_row_security_and_a_policy(
-    shared_database: DatabaseUrls,
-) -> None:
+def test_every_table_has_forced_row_security_and_a_policy(shared_database: DatabaseUrls) -> None:
     found = admin_rows(shared_database.admin_url, TABLES)
     assert len(found) > 20
     assert [row for row in found if not (row[1] and row[2] and row[3])] == []
 
 
-async def test_no_table_answers_a_session_without_a_tenant(store: Store) -> None:
+async def test_rows_are_seen_by_their_tenant_alone_and_cannot_be_moved(store: Store) -> None:
     tables = _tables(store.admin_url)
     for table in tables:
         admin_rows(store.admin_url, _insert(store.admin_url, table, store.me.tenant))
@@ -98,20 +89,6 @@ async def test_no_table_answers_a_session_without_a_tenant(store: Store) -> None
     assert mine == dict.fromkeys({*tables, "tenant"} - {"memory_change"}, 1)
     shown = {key: n for key, n in seen.items() if n and key[1] != store.me.tenant}
     assert shown == {("tenant", store.other.tenant): 1}
-
-
-async def test_no_table_accepts_a_row_of_another_tenant(store: Store) -> None:
-    async with app_connection(store.service_url, store.me.tenant) as connection:
-        for table in _tables(store.admin_url):
-            statement = _insert(store.admin_url, table, store.other.tenant)
-            with pytest.raises(asyncpg.InsufficientPrivilegeError, match="row-level security"):
-                await connection.execute(statement)
-
-
-async def test_no_row_can_be_moved_to_another_tenant(store: Store) -> None:
-    tables = _tables(store.admin_url)
-    for table in tables:
-        admin_rows(store.admin_url, _insert(store.admin_url, table, store.me.tenant))
     async with app_connection(store.service_url, store.me.tenant) as connection:
         for table in tables:
             refused = KEPT.get(table, "row-level security")
@@ -119,8 +96,17 @@ async def test_no_row_can_be_moved_to_another_tenant(store: Store) -> None:
                 await connection.execute(f"update {table} set tenant = {store.other.tenant}")
 
 
-async def test_the_services_cannot_create_change_or_drop_tenants(store: Store) -> None:
+async def test_no_table_accepts_a_row_of_another_tenant(shared_store: Store) -> None:
+    store = shared_store
     async with app_connection(store.service_url, store.me.tenant) as connection:
+        for table in _tables(store.admin_url):
+            statement = _insert(store.admin_url, table, store.other.tenant)
+            with pytest.raises(asyncpg.InsufficientPrivilegeError, match="row-level security"):
+                await connection.execute(statement)
+
+
+async def test_the_services_cannot_change_tenants_or_query_a_partition(shared_store: Store) -> None:
+    async with app_connection(shared_store.service_url, shared_store.me.tenant) as connection:
         for statement in (
             "insert into tenant (name) values ('third')",
             "update tenant set served_at = now()",
@@ -128,6 +114,8 @@ async def test_the_services_cannot_create_change_or_drop_tenants(store: Store) -
         ):
             with pytest.raises(asyncpg.InsufficientPrivilegeError, match="permission denied"):
                 await connection.execute(statement)
+        with pytest.raises(asyncpg.InsufficientPrivilegeError, match="memory_0"):
+            await connection.execute("select * from memory_0")
 
 
 def test_partitions_carry_no_grant(shared_database: DatabaseUrls) -> None:
@@ -147,13 +135,9 @@ def test_partitions_carry_no_grant(shared_database: DatabaseUrls) -> None:
     assert granted == []
 
 
-async def test_querying_a_partition_directly_is_refused(store: Store) -> None:
-    async with app_connection(store.service_url, store.me.tenant) as connection:
-        with pytest.raises(asyncpg.InsufficientPrivilegeError, match="memory_0"):
-            await connection.execute("select * from memory_0")
-
-
-def test_the_roles_cannot_bypass_row_security(shared_database: DatabaseUrls) -> None:
+def test_the_roles_cannot_bypass_row_security_and_services_are_in_no_other(
+    shared_database: DatabaseUrls,
+) -> None:
     found = admin_rows(
         shared_database.admin_url,
         """
@@ -164,11 +148,6 @@ def test_the_roles_cannot_bypass_row_security(shared_database: DatabaseUrls) -> 
     )
     names = ["reverie_app", "reverie_service", "reverie_system"]
     assert found == [(name, False) for name in names]
-
-
-def test_the_services_are_no_member_of_a_more_privileged_role(
-    shared_database: DatabaseUrls,
-) -> None:
     found = admin_rows(
         shared_database.admin_url,
         """
@@ -192,8 +171,9 @@ def test_every_view_uses_the_rights_of_its_reader(shared_database: DatabaseUrls)
 
 
 async def test_a_session_that_resets_its_tenant_in_a_transaction_sees_nothing_afterwards(
-    store: Store,
+    shared_store: Store,
 ) -> None:
+    store = shared_store
     await write(store, new("only mine"))
     async with app_connection(store.service_url) as connection:
         async with connection.transaction():

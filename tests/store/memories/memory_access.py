@@ -11,7 +11,6 @@ from reverie.domain.core.errors import ReverieError
 from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.core.memory import (
     Memory,
-    MemoryStatus,
     NewEdge,
     NewMemory,
     WriteOutcome,
@@ -29,7 +28,6 @@ from reverie.store.memories.memories import ListFilter, MemoryNeighbour, MemoryS
 from tests.support.store_setup import admin_rows, new
 
 SHOP, HOME = "project/shop", "user/ann"
-ALL = ListFilter(status=tuple(status.value for status in MemoryStatus))
 
 
 def edge(to: UUID, kind: EdgeKind = EdgeKind.RELATES_TO, weight: float = 1.0) -> NewEdge:
@@ -54,9 +52,7 @@ class MemoryAccess:
     def events(self) -> list[tuple[str, str, int]]:
         """Subject, memory and version of each event in the outbox, sorted."""
         rows = admin_rows(
-            self.admin_url,
-            "select subject, payload from outbox where tenant = %s",
-            self.me.tenant,
+            self.admin_url, "select subject, payload from outbox where tenant = %s", self.me.tenant
         )
         return sorted((str(subject), body["id"], body["version"]) for subject, body in rows)
 
@@ -65,14 +61,14 @@ class MemoryAccess:
         """One of my tenant who reads and writes the shop alone."""
         return replace(self.me, reads=(f"{SHOP}/*",), writes=(f"{SHOP}/*",))
 
-    async def tell(
+    async def write(
         self, *items: NewMemory, who: Principal | None = None
     ) -> list[WriteResult | ReverieError]:
         return await self.memories.remember(who or self.me, items, {"origin": "here"})
 
-    async def told(self, content: str, who: Principal | None = None, **fields: Any) -> UUID:
+    async def add(self, content: str, who: Principal | None = None, **fields: Any) -> UUID:
         """The id of a memory that must be made anew."""
-        (found,) = await self.tell(new(content, **fields), who=who)
+        (found,) = await self.write(new(content, **fields), who=who)
         assert isinstance(found, WriteResult), found
         assert found.outcome is not WriteOutcome.DUPLICATE
         return found.id
@@ -80,10 +76,10 @@ class MemoryAccess:
     async def get(self, memory: UUID) -> Memory:
         return await self.memories.get(self.me, memory)
 
-    async def near(self, memory: UUID) -> list[MemoryNeighbour]:
+    async def neighbours(self, memory: UUID) -> list[MemoryNeighbour]:
         return (await self.memories.get_with_neighbours(self.me, memory))[1]
 
-    async def listed(
+    async def list_ids(
         self, only: ListFilter | None = None, who: Principal | None = None
     ) -> list[UUID]:
         page = await self.memories.page(who or self.me, None, 50, only or ListFilter())
@@ -102,13 +98,6 @@ class MemoryAccess:
 
     async def forget(self, memory: UUID) -> ChangeResult:
         return await self.change(memory, event="forgotten", status="deleted")
-
-    async def roll_back(self, memory: UUID, version: int) -> ChangeResult:
-        """As the door does it: what can be restored of a version becomes the newest."""
-        content, state = await self.edits.version(self.me, memory, version)
-        names = ("kind", "tier", "key", "summary", "tags", "metadata", "valid_from", "valid_to")
-        restored = {name: state[name] for name in names}
-        return await self.change(memory, **restored, **worded(content))
 
     async def history(
         self, memory: UUID, below: int = NEWEST_VERSION, limit: int = 50

@@ -20,7 +20,7 @@ from reverie.domain.core.kinds import STORED_EDGE_KINDS, EdgeKind
 from reverie.domain.core.memory import NewEdge
 from reverie.store.db.connections import SERVER_SETTINGS, prepare_connection
 from reverie.testing.servers import DatabaseUrls
-from tests.support.store_setup import Store, add_tenants, admin_rows, new, open_store_apart, write
+from tests.support.store_setup import Store, add_tenants, admin_rows, new, write
 
 CAUSAL_EDGE_KINDS = frozenset(
     map(EdgeKind, ("caused_by", "led_to", "supersedes", "learned_in", "part_of"))
@@ -30,9 +30,8 @@ Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
 
 @pytest.fixture
-async def store(shared_database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store_apart(shared_database) as made:
-        yield made
+def store(shared_store: Store) -> Store:
+    return shared_store
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ async def _link(pool: Pool, tenant: int, src: UUID, kind: str, dst: UUID) -> dic
     return answer
 
 
-def _held(store: Store, statement: str) -> list[tuple[Any, ...]]:
+def _query_both(store: Store, statement: str) -> list[tuple[Any, ...]]:
     """What a statement answers of the rows of both tenants."""
     both = (store.me.tenant, store.other.tenant)
     return admin_rows(store.admin_url, f"{statement} where tenant in (%s, %s)", *both)
@@ -84,24 +83,20 @@ async def test_a_link_stated_from_both_ends_is_one_edge(store: Store, pool: Pool
     first = await _link(pool, store.me.tenant, cause, "led_to", effect)
     again = await _link(pool, store.me.tenant, effect, "caused_by", cause)
     assert (again["id"], again["change"]) == (first["id"], "none")
-    rows = _held(store, "select src, kind, dst from edge")
+    rows = _query_both(store, "select src, kind, dst from edge")
     assert rows == [(cause, "led_to", effect)]
 
 
-@pytest.mark.parametrize("kind", STORED_EDGE_KINDS)
-async def test_a_memory_cannot_be_linked_to_itself(
-    store: Store, pool: Pool, kind: EdgeKind
-) -> None:
+async def test_a_memory_cannot_be_linked_to_itself(store: Store, pool: Pool) -> None:
     one = uuid4()
-    answer = await _link(pool, store.me.tenant, one, kind.value, one)
-    assert answer == {"problem": "self"}
-    assert _held(store, "select count(*) from edge") == [(0,)]
+    for kind in STORED_EDGE_KINDS:
+        answer = await _link(pool, store.me.tenant, one, kind.value, one)
+        assert answer == {"problem": "self"}, kind
+    assert _query_both(store, "select count(*) from edge") == [(0,)]
 
 
-async def test_forty_concurrent_opposite_pairs_are_never_both_stored(
-    store: Store, pool: Pool
-) -> None:
-    pairs = [(uuid4(), uuid4()) for _ in range(40)]
+async def test_concurrent_opposite_links_are_never_both_stored(store: Store, pool: Pool) -> None:
+    pairs = [(uuid4(), uuid4()) for _ in range(20)]
     tries = [
         _link(pool, store.me.tenant, a, "led_to", b)
         for pair in pairs
@@ -110,7 +105,7 @@ async def test_forty_concurrent_opposite_pairs_are_never_both_stored(
     answers = await asyncio.gather(*tries)
     for forth, back in zip(answers[::2], answers[1::2], strict=True):
         assert ("problem" in forth) != ("problem" in back)
-    assert len(_facts(store.admin_url, store.me.tenant)) == 40
+    assert len(_facts(store.admin_url, store.me.tenant)) == 20
 
 
 async def test_concurrent_circles_of_every_causal_kind_stay_open(store: Store, pool: Pool) -> None:
@@ -135,12 +130,12 @@ async def test_many_concurrent_links_over_few_memories_stay_acyclic(
     nodes = [uuid4() for _ in range(12)]
     tries = [
         (chance.choice(nodes), chance.choice(sorted(CAUSAL_EDGE_KINDS)).value, chance.choice(nodes))
-        for _ in range(300)
+        for _ in range(150)
     ]
     answers = await asyncio.gather(*(_link(pool, store.me.tenant, *one) for one in tries))
     assert any("problem" in answer for answer in answers)
     facts = _facts(store.admin_url, store.me.tenant)
-    assert len(facts) > 20
+    assert len(facts) > 10
     assert set(_ordered(facts)) <= set(nodes)
 
 
@@ -159,19 +154,10 @@ async def test_relations_may_form_circles(store: Store, pool: Pool) -> None:
             assert "id" in await _link(pool, store.me.tenant, ends[0], kind.value, ends[1])
 
 
-async def test_a_repeated_link_keeps_the_greater_weight(store: Store, pool: Pool) -> None:
-    a, b = uuid4(), uuid4()
-    sql = "select link($1, $2, $3, 'relates_to', $4, $5, '{}')"
-    for weight in (0.25, 0.75, 0.5):
-        await pool.fetchval(sql, store.me.tenant, uuid4(), a, b, weight)
-    kept = _held(store, "select weight, known_to is null from edge")
-    assert sorted(kept) == [(0.25, False), (0.75, True)]
-
-
 async def test_a_closed_edge_no_longer_forbids_its_opposite(store: Store, pool: Pool) -> None:
     a, b = uuid4(), uuid4()
     await _link(pool, store.me.tenant, a, "led_to", b)
-    _held(store, "update edge set known_to = now()")
+    _query_both(store, "update edge set known_to = now()")
     assert "id" in await _link(pool, store.me.tenant, b, "led_to", a)
 
 
@@ -208,9 +194,9 @@ async def test_a_write_whose_edges_would_form_a_circle_leaves_nothing(store: Sto
     )
     assert isinstance(answer, InvalidInput)
     assert not isinstance(other, Exception)
-    rows = _held(store, "select content from memory")
+    rows = _query_both(store, "select content from memory")
     assert sorted(rows) == [("sound",), ("the cause",)]
-    assert _held(store, "select count(*) from edge") == [(0,)]
+    assert _query_both(store, "select count(*) from edge") == [(0,)]
 
 
 steps = st.lists(

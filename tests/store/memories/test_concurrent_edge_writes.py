@@ -13,7 +13,7 @@ from reverie.domain.graph.causal_inference import CausalLink
 from reverie.store.memories.enrichment import DerivedData, EnrichableMemory, EnrichmentStore
 from tests.support.store_setup import Store, files_of, new, write
 
-ROUNDS = 12
+ROUNDS = 6
 FILE = "src/orders.py"
 
 
@@ -35,8 +35,8 @@ async def test_two_concurrent_enrichments_of_related_memories_do_not_deadlock(st
 
 async def test_a_merge_and_an_enrichment_of_relatives_do_not_deadlock(store: Store) -> None:
     tenant, enrichment = store.me.tenant, EnrichmentStore(store.db)
-    raws, node = await _related(store, enrichment, 48)
-    left, pairs = raws[:24], list(zip(raws[24::2], raws[25::2], strict=True))
+    raws, node = await _related(store, enrichment, 24)
+    left, pairs = raws[:12], list(zip(raws[12::2], raws[13::2], strict=True))
     for place in range(0, len(pairs), 4):
         merges = [_merge(store, *pair) for pair in pairs[place : place + 4]]
         await asyncio.gather(_derive(enrichment, tenant, left[::-1], node), *merges)

@@ -116,8 +116,7 @@ async def test_links_and_merges_that_race_leave_no_causal_cycle_and_no_edge_of_a
         )
         assert all(not isinstance(one, Exception) or isinstance(one, Conflict) for one in done)
         rows = admin_rows(
-            store.admin_url,
-            "select src, dst from edge where kind = 'led_to' and known_to is null",
+            store.admin_url, "select src, dst from edge where kind = 'led_to' and known_to is null"
         )
         graph = TopologicalSorter[UUID]()
         for source, target in rows:

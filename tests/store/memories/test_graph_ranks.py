@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
-from graphlib import TopologicalSorter
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from reverie.domain.core.errors import Conflict
 from reverie.domain.core.kinds import EdgeKind, Kind
-from reverie.domain.core.memory import WriteResult
 from reverie.domain.graph.pagerank import rank_scopes
 from reverie.store.db.database import open_database
 from reverie.store.graph.graph import GraphStore, ImpactRecords, SubgraphRequest
 from reverie.store.graph.links import LinkRequest, LinkStore
 from reverie.store.memories.edits import EditStore, MemoryChange
-from reverie.store.memories.memories import MemoryStore
 from reverie.store.search.ranking_signals import RankStore
 from reverie.store.sessions.context import CENTRAL_MEMORY_LIMIT, ContextStore
 from reverie.testing.servers import DatabaseUrls, TestRun, fresh_database
-from tests.store.memories.test_causal_edges import CAUSAL_EDGE_KINDS
 from tests.support.networkx_reference import networkx_ranks
-from tests.support.store_setup import (
-    PATH,
-    Store,
-    add_tenants,
-    admin_rows,
-    new,
-    principal,
-    write,
-)
-
-FEW = 8
+from tests.support.store_setup import PATH, Store, add_tenants, admin_rows, new, principal, write
 
 
 async def _ranked(store: Store) -> dict[UUID, float]:
@@ -135,50 +117,9 @@ async def test_links_are_published_in_the_outbox_with_their_ends(store: Store) -
     assert all(json.loads(one.payload) == told | ends for one in (event, closed))
 
 
-places = st.integers(0, FEW - 1)
-storms = st.lists(
-    st.tuples(places, st.sampled_from(sorted(CAUSAL_EDGE_KINDS)), places).filter(
-        lambda t: t[0] != t[2]
-    ),
-    min_size=8,
-    max_size=20,
-)
-
-
-@settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(picks=storms)
-def test_random_concurrent_links_never_close_a_causal_circle(
-    database: DatabaseUrls, picks: list[tuple[int, EdgeKind, int]]
-) -> None:
-    [tenant] = add_tenants(database.admin_url, f"t{uuid4().hex[:12]}")
-    asyncio.run(_storm(database, tenant, picks))
-    order: TopologicalSorter[UUID] = TopologicalSorter()
-    sql = "select src, kind, dst from edge where tenant = %s and known_to is null"
-    for src, kind, dst in admin_rows(database.admin_url, sql, tenant):
-        order.add(*((dst, src) if kind == "led_to" else (src, dst)))
-    order.prepare()
-
-
-async def _storm(
-    database: DatabaseUrls, tenant: int, picks: list[tuple[int, EdgeKind, int]]
-) -> None:
-    """Tells all the links at once; those that would close a ring are refused."""
-    who = principal(tenant, "any")
-    async with open_database(database.service_url, size=8) as db:
-        told = await MemoryStore(db).remember(who, [new(f"node {n}") for n in range(FEW)], {})
-        ids = [one.id for one in told if isinstance(one, WriteResult)]
-        links = [LinkRequest(ids[a], ids[b], kind) for a, kind, b in picks]
-        found = await asyncio.gather(
-            *(LinkStore(db).put(who, link, {}) for link in links), return_exceptions=True
-        )
-    assert {type(one) for one in found if isinstance(one, BaseException)} <= {Conflict}
-
-
 @pytest.fixture(scope="module")
 def crowded(test_run: TestRun) -> Iterator[tuple[DatabaseUrls, int]]:
-    """10,000 memories, 50,000 open edges and 5,000 closed ones; and 50,000 to one memory."""
+    """2,000 memories, 10,000 open edges and 1,000 closed ones; and 10,000 to one memory."""
     with fresh_database(test_run) as database:
         [tenant] = add_tenants(database.admin_url, "one")
         with psycopg.connect(database.admin_url, options=PATH, autocommit=True) as connection:
@@ -186,15 +127,15 @@ def crowded(test_run: TestRun) -> Iterator[tuple[DatabaseUrls, int]]:
                 "insert into memory (tenant, id, scope, kind, tier, content, hash, words, terms,"
                 " confidence, source, session) select %s, md5(n::text)::uuid, 'global', 'bug',"
                 " 'warm', n::text, sha256(n::text::bytea), '', 1, 1, 'test',"
-                " md5('s' || n / 10)::uuid from generate_series(1, 10000) n",
+                " md5('s' || n / 10)::uuid from generate_series(1, 2000) n",
                 [tenant],
             )
             connection.execute(
                 "insert into edge (tenant, id, src, kind, dst, known_to) select %s,"
-                " gen_random_uuid(), md5((1 + n %% 10000)::text)::uuid, 'relates_to',"
-                " md5((1 + (n * 7 + n / 10000 + 1) %% 10000)::text)::uuid,"
-                " case when n > 50000 then now() end from generate_series(1, 55000) n"
-                " where 1 + n %% 10000 <> 1 + (n * 7 + n / 10000 + 1) %% 10000"
+                " gen_random_uuid(), md5((1 + n %% 2000)::text)::uuid, 'relates_to',"
+                " md5((1 + (n * 7 + n / 2000 + 1) %% 2000)::text)::uuid,"
+                " case when n > 10000 then now() end from generate_series(1, 11000) n"
+                " where 1 + n %% 2000 <> 1 + (n * 7 + n / 2000 + 1) %% 2000"
                 " on conflict do nothing",
                 [tenant],
             )
@@ -209,7 +150,7 @@ def crowded(test_run: TestRun) -> Iterator[tuple[DatabaseUrls, int]]:
             )
             connection.execute(
                 "insert into edge (tenant, id, src, kind, dst) select %s, gen_random_uuid(),"
-                " md5(n::text)::uuid, kind, md5('1')::uuid from generate_series(2, 10000) n,"
+                " md5(n::text)::uuid, kind, md5('1')::uuid from generate_series(2, 2000) n,"
                 " unnest('{touches,relates_to,depends_on,part_of,contradicts}'::text[]) kind"
                 " on conflict do nothing",
                 [tenant],
@@ -218,7 +159,7 @@ def crowded(test_run: TestRun) -> Iterator[tuple[DatabaseUrls, int]]:
         yield database, tenant
 
 
-async def test_a_deep_walk_over_fifty_thousand_edges_stays_within_its_bounds(
+async def test_a_deep_walk_over_ten_thousand_edges_stays_within_its_bounds(
     crowded: tuple[DatabaseUrls, int],
 ) -> None:
     database, tenant = crowded
@@ -234,7 +175,7 @@ async def test_a_deep_walk_over_fifty_thousand_edges_stays_within_its_bounds(
         assert "time" in late.truncated_by
 
 
-async def test_a_hub_of_fifty_thousand_edges_returns_as_many_as_requested(
+async def test_a_hub_of_ten_thousand_edges_returns_as_many_as_requested(
     crowded: tuple[DatabaseUrls, int],
 ) -> None:
     database, tenant = crowded

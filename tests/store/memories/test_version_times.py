@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
+from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,21 +25,21 @@ from reverie.testing.servers import DatabaseUrls
 from tests.store.memories.memory_access import worded
 from tests.support.stack import eventually
 from tests.support.store_setup import (
+    PATH,
     Store,
     admin_rows,
     app_connection,
     new,
-    open_store,
     open_store_apart,
     write,
 )
+from tests.support.tables import blocked
 
-EMPTIED = "truncate memory, edge, memory_version, posting_entry, tenant cascade"
 BROKEN = """
 with step as (
-  select memory, version, known_from, known_to from memory_version
+  select memory, version, known_from, known_to from memory_version where tenant = %(tenant)s
   union all
-  select id, version, known_from, null from memory
+  select id, version, known_from, null from memory where tenant = %(tenant)s
 ), pair as (
   select s.*, lead(known_from) over (partition by memory order by version) as next from step s
 )
@@ -44,19 +47,19 @@ select memory, version from pair where known_to <= known_from or next is distinc
 """
 MOMENTS = """
 select distinct at from (
-  select known_from as at from memory union select known_from from memory_version
-  union select known_to from memory_version) k
+  select tenant, known_from as at from memory union select tenant, known_from from memory_version
+  union select tenant, known_to from memory_version) k where tenant = %(tenant)s
 """
 ACTIVE_AT = """
 select count(*) filter (where k.status = 'active'), count(distinct k.id) = count(*)
-from memory_as_of(%s, %s) k where k.key = 'port'
+from memory_as_of(%(tenant)s, %(at)s) k where k.key = 'port'
 """
 DOUBLE_EDGES = """
 select a.id from edge a join edge b using (tenant, src, kind, dst)
-where a.id < b.id and a.known_from < coalesce(b.known_to, 'infinity')
+where a.tenant = %(tenant)s and a.id < b.id and a.known_from < coalesce(b.known_to, 'infinity')
   and b.known_from < coalesce(a.known_to, 'infinity')
 union all
-select id from edge where known_to <= known_from
+select id from edge where tenant = %(tenant)s and known_to <= known_from
 """
 FEW = settings(
     max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -64,19 +67,23 @@ FEW = settings(
 
 
 @pytest.fixture
-async def store(shared_database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store_apart(shared_database) as made:
-        yield made
+def store(shared_store: Store) -> Store:
+    return shared_store
+
+
+def _find(store: Store, query: str, **values: Any) -> list[tuple[Any, ...]]:
+    """The rows of a query about the tenant."""
+    with psycopg.connect(store.admin_url, options=PATH) as connection:
+        named = {"tenant": store.me.tenant, **values}
+        return connection.execute(query.encode(), named).fetchall()
 
 
 def _check_times(store: Store) -> None:
     """Every version ends when the next begins, and one memory is active under the key."""
-    assert admin_rows(store.admin_url, BROKEN) == []
-    assert admin_rows(store.admin_url, DOUBLE_EDGES) == []
-    moments = sorted(row[0] for row in admin_rows(store.admin_url, MOMENTS))
-    for at in moments:
-        [found] = admin_rows(store.admin_url, ACTIVE_AT, store.me.tenant, at)
-        assert found == (1, True), at
+    assert _find(store, BROKEN) == []
+    assert _find(store, DOUBLE_EDGES) == []
+    for (at,) in sorted(_find(store, MOMENTS)):
+        assert _find(store, ACTIVE_AT, at=at) == [(1, True)], at
 
 
 async def _replace(store: Store, content: str) -> WriteResult:
@@ -86,72 +93,54 @@ async def _replace(store: Store, content: str) -> WriteResult:
     return written
 
 
-async def _waiting(store: Store, count: int) -> None:
-    query = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
-
-    async def blocked() -> bool:
-        return bool(admin_rows(store.admin_url, query)[0][0] >= count)
-
-    await eventually(blocked)
-
-
 async def test_a_writer_that_waited_for_a_lock_leaves_no_moment_with_two_values_of_a_key(
-    database: DatabaseUrls,
+    store: Store,
 ) -> None:
-    async with open_store(database) as store:
-        [first] = await write(store, new("port 80", key="port"))
-        lock = "select lock_identities($1, $2)"
-        item = {"scope": "global", "key": "port"}
-        async with app_connection(store.service_url, store.me.tenant) as other:
-            held = other.transaction()
-            await held.start()
-            await other.execute(lock, store.me.tenant, f"[{_json(item)}]")
-            late = asyncio.create_task(_replace(store, "port 81"))
-            await _waiting(store, 1)
-            change = MemoryChange({"pinned": True}, "while it waits", "pinned")
-            await EditStore(store.db).change(store.me, first, change, {})
-            await held.commit()
-            assert (await late).outcome is WriteOutcome.SUPERSEDED
-        _check_times(store)
-
-
-def _json(item: dict[str, str]) -> str:
-    return "{" + ", ".join(f'"{name}": "{value}"' for name, value in item.items()) + "}"
+    [first] = await write(store, new("port 80", key="port"))
+    identity = json.dumps([{"scope": "global", "key": "port"}])
+    async with app_connection(store.service_url, store.me.tenant) as other:
+        held = other.transaction()
+        await held.start()
+        await other.execute("select lock_identities($1, $2)", store.me.tenant, identity)
+        late = asyncio.create_task(_replace(store, "port 81"))
+        await eventually(lambda: blocked(store.admin_url))
+        change = MemoryChange({"pinned": True}, "while it waits", "pinned")
+        await EditStore(store.db).change(store.me, first, change, {})
+        await held.commit()
+        assert (await late).outcome is WriteOutcome.SUPERSEDED
+    _check_times(store)
 
 
 async def test_an_edge_that_was_closed_while_another_writer_waited_is_never_open_twice(
-    database: DatabaseUrls,
+    store: Store,
 ) -> None:
-    async with open_store(database) as store:
-        a, b = await write(store, new("one"), new("two"))
-        links = LinkStore(store.db)
-        first = await links.put(store.me, LinkRequest(a, b, EdgeKind.LED_TO), {})
-        async with app_connection(store.service_url, store.me.tenant) as other:
-            held = other.transaction()
-            await held.start()
-            await other.execute("select lock_acyclic_edges($1, 'led_to')", store.me.tenant)
-            again = asyncio.create_task(
-                links.put(store.me, LinkRequest(a, b, EdgeKind.LED_TO, 1.0), {})
-            )
-            await _waiting(store, 1)
-            await links.close(store.me, first.id, {})
-            await held.commit()
-            assert (await again).created
-        assert admin_rows(store.admin_url, DOUBLE_EDGES) == []
+    a, b = await write(store, new("one"), new("two"))
+    links = LinkStore(store.db)
+    first = await links.put(store.me, LinkRequest(a, b, EdgeKind.LED_TO), {})
+    async with app_connection(store.service_url, store.me.tenant) as other:
+        held = other.transaction()
+        await held.start()
+        await other.execute("select lock_acyclic_edges($1, 'led_to')", store.me.tenant)
+        raised = LinkRequest(a, b, EdgeKind.LED_TO, 1.0)
+        again = asyncio.create_task(links.put(store.me, raised, {}))
+        await eventually(lambda: blocked(store.admin_url))
+        await links.close(store.me, first.id, {})
+        await held.commit()
+        assert (await again).created
+    assert _find(store, DOUBLE_EDGES) == []
 
 
 @FEW
 @given(seed=st.integers(0, 2**32), steps=st.lists(st.integers(0, 4), min_size=4, max_size=24))
 def test_as_of_has_neither_gaps_nor_doubles_however_many_writers_race(
-    database: DatabaseUrls, seed: int, steps: Sequence[int]
+    shared_database: DatabaseUrls, seed: int, steps: Sequence[int]
 ) -> None:
-    asyncio.run(_race(database, seed, steps))
+    asyncio.run(_race(shared_database, seed, steps))
 
 
 async def _race(database: DatabaseUrls, seed: int, steps: Sequence[int]) -> None:
-    admin_rows(database.admin_url, EMPTIED)
     shuffled = random.Random(seed)
-    async with open_store(database, size=8) as store:
+    async with open_store_apart(database, size=8) as store:
         [first] = await write(store, new("port 80", key="port"))
         [other] = await write(store, new("a neighbour"))
 

@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
 from reverie.domain.core.errors import Unavailable
 from reverie.store.platform.leader_lock import LeaderLock
 from reverie.store.platform.outbox import OutboxTable
-from reverie.testing.servers import DatabaseUrls
-from tests.support.store_setup import Store, admin_rows, new, open_store, write
+from tests.support.store_setup import Store, admin_rows, new, write
 
 
 @pytest.fixture
-async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
-        await write(made, *(new(f"memory {n}") for n in range(10)))
-        yield made
+async def outbox(store: Store) -> OutboxTable:
+    await write(store, *(new(f"memory {n}") for n in range(10)))
+    return OutboxTable(store.db)
 
 
-async def test_two_relays_claim_different_rows(store: Store) -> None:
-    outbox = OutboxTable(store.db)
+async def test_two_relays_claim_different_rows_in_the_order_of_writing(
+    store: Store, outbox: OutboxTable
+) -> None:
+    written = [row[0] for row in admin_rows(store.admin_url, "select id from outbox order by at")]
     async with outbox.claim(6, 0) as one, outbox.claim(6, 0) as two:
-        first, second = {row.id for row in one.rows}, {row.id for row in two.rows}
-        assert (len(first), len(second)) == (6, 4)
-        assert not first & second
+        assert [row.id for row in (*one.rows, *two.rows)] == written
+        assert (len(one.rows), len(two.rows)) == (6, 4)
         async with outbox.claim(6, 0) as three:
             assert three.rows == []
 
 
-async def test_rows_are_claimed_in_the_order_they_were_written(store: Store) -> None:
-    async with OutboxTable(store.db).claim(10, 0) as claim:
-        order = [row.id for row in claim.rows]
-    written = [row[0] for row in admin_rows(store.admin_url, "select id from outbox order by at")]
-    assert order == written
-
-
-async def test_finished_rows_are_removed_and_the_rest_claimed_again(store: Store) -> None:
-    outbox = OutboxTable(store.db)
+async def test_finished_rows_are_removed_and_the_rest_claimed_again(outbox: OutboxTable) -> None:
     async with outbox.claim(10, 0) as claim:
         done = [row.id for row in claim.rows[:4]]
         await claim.done(done)
@@ -48,40 +38,28 @@ async def test_finished_rows_are_removed_and_the_rest_claimed_again(store: Store
         assert not set(done) & {row.id for row in rest.rows}
 
 
-async def test_rows_of_a_killed_relay_are_claimed_again(store: Store) -> None:
-    outbox = OutboxTable(store.db)
-
-    async def relay() -> None:
+async def test_rows_of_a_failed_or_killed_relay_are_claimed_again(
+    store: Store, outbox: OutboxTable
+) -> None:
+    async def relay(end: Exception | None) -> None:
         async with outbox.claim(10, 0) as claim:
             await claim.done([row.id for row in claim.rows])
+            if end is not None:
+                raise end
             admin_rows(
                 store.admin_url,
                 "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
                 " where datname = current_database() and state = 'idle in transaction'",
             )
 
-    with pytest.raises(Unavailable):
-        await relay()
-    async with outbox.claim(10, 0) as again:
-        assert len(again.rows) == 10
+    for end, seen in ((RuntimeError(), RuntimeError), (None, Unavailable)):
+        with pytest.raises(seen):
+            await relay(end)
+        async with outbox.claim(10, 0) as again:
+            assert len(again.rows) == 10
 
 
-async def test_rows_of_a_failed_relay_are_claimed_again(store: Store) -> None:
-    outbox = OutboxTable(store.db)
-
-    async def relay() -> None:
-        async with outbox.claim(10, 0) as claim:
-            await claim.done([row.id for row in claim.rows])
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        await relay()
-    async with outbox.claim(10, 0) as again:
-        assert len(again.rows) == 10
-
-
-async def test_a_backlog_is_drained_once_by_four_relays(store: Store) -> None:
-    outbox = OutboxTable(store.db)
+async def test_a_backlog_is_drained_once_by_four_relays(outbox: OutboxTable) -> None:
     published: list[object] = []
 
     async def relay() -> None:

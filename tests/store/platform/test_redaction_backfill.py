@@ -14,35 +14,12 @@ where c.relnamespace = 'reverie'::regnamespace and c.relkind in ('r', 'p')
   and exists (select from pg_attribute t where t.attrelid = c.oid and t.attname = 'tenant')
 """
 OF_MEMORIES = {"content", "summary", "key", "git", "metadata"}
-SLUGS_AND_STATES = (
-    {"scope", "project", "agent", "user_name", "kind", "tier", "status", "state", "role", "source"}
-    | {
-        "grade",
-        "change",
-        "part",
-        "table_name",
-        "row_key",
-        "reason",
-        "parked",
-        "worker",
-        "error",
-        "who",
-        "route",
-    }
-    | {
-        "actor",
-        "closed_by",
-        "used_by",
-        "claimed_by",
-        "reads",
-        "writes",
-        "subject",
-        "headers",
-        "scopes",
-        "own_scopes",
-        "group_name",
-    }
-)
+SLUGS_AND_STATES = {
+    *("scope", "project", "agent", "user_name", "kind", "tier", "status", "state", "role"),
+    *("source", "grade", "change", "part", "table_name", "row_key", "reason", "parked", "worker"),
+    *("error", "who", "route", "actor", "closed_by", "used_by", "claimed_by", "reads", "writes"),
+    *("subject", "headers", "scopes", "own_scopes", "group_name"),
+}
 """Columns of names that were made safe, of fixed words, and of who did something."""
 HASHES = {"hash", "old_hash", "body_hash", "key_id", "short", "commit", "after", "sha"}
 HOLD_NONE = {

@@ -14,11 +14,10 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.kinds import EdgeKind, Kind
 from reverie.domain.core.memory import NewEdge
 from reverie.domain.retrieval.candidates import EDGE_KINDS, NeighbourEdges
-from reverie.domain.retrieval.ranking_facts import ACTIVE, KINDS, IntArray, list_ids
+from reverie.domain.retrieval.ranking_facts import ACTIVE, KINDS, list_ids
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.enrichment import DerivedData, EmbeddedChunk, EnrichmentStore
 from reverie.store.search import corpus_counts
-from reverie.store.search import embedding_models as models_module
 from reverie.store.search.corpus_counts import EXACT_SEARCH_LIMIT, VectorCounts
 from reverie.store.search.embedding_models import EmbeddingModelStore, TenantModel
 from reverie.store.search.search import SearchFilter, SearchStore
@@ -26,46 +25,30 @@ from tests.support.store_setup import (
     Store,
     admin_rows,
     derived,
+    docs_of,
     files_of,
+    ids_of,
     new,
     principal,
     write,
 )
 
 
-@pytest.mark.parametrize(
-    ("own", "around", "exact"),
-    [
-        (0, 0, True),
-        (EXACT_SEARCH_LIMIT, EXACT_SEARCH_LIMIT, True),
-        (EXACT_SEARCH_LIMIT + 1, EXACT_SEARCH_LIMIT, False),
-        (EXACT_SEARCH_LIMIT + 1, -1, False),
-        (EXACT_SEARCH_LIMIT + 1, 150_000, True),
-        (100_000, 150_000, False),
-        (100_000, 5_000_000, True),
-        (200_000, 9_000_000, False),
-    ],
-)
-def test_the_index_is_used_where_the_tenant_owns_much_of_what_it_returns(
-    own: int, around: float, exact: bool
-) -> None:
-    assert VectorCounts(own, around).prefers_exact_search is exact
+def test_the_index_is_used_where_the_tenant_owns_much_of_what_it_returns() -> None:
+    limit = EXACT_SEARCH_LIMIT
+    for own, around in ((0, 0), (limit, limit), (limit + 1, 150_000), (100_000, 5_000_000)):
+        assert VectorCounts(own, around).prefers_exact_search, (own, around)
+    for own, around in (
+        (limit + 1, limit),
+        (limit + 1, -1),
+        (100_000, 150_000),
+        (200_000, 9_000_000),
+    ):
+        assert not VectorCounts(own, around).prefers_exact_search, (own, around)
 
 
 ANY = SearchFilter(["*"], ["active"])
 Vector = NDArray[np.float32]
-
-
-def docs_of(store: Store, *memories: UUID) -> list[int]:
-    """The numbers of memories."""
-    found = dict(admin_rows(store.admin_url, "select id, doc from memory"))
-    return [found[memory] for memory in memories]
-
-
-def ids_of(store: Store, docs: IntArray) -> list[UUID]:
-    """The ids of memories."""
-    found = dict(admin_rows(store.admin_url, "select doc, id from memory"))
-    return [found[doc] for doc in docs.tolist()]
 
 
 @pytest.fixture
@@ -220,7 +203,7 @@ async def _links(
     return list(zip(*ends, kinds, found.weights.tolist(), strict=True))
 
 
-async def test_of_many_neighbours_the_strongest_are_kept(store: Store) -> None:
+async def test_of_many_neighbours_the_strongest_are_kept_always_the_same(store: Store) -> None:
     weights = [round(0.02 * n, 2) for n in range(1, 31)]
     near, far = await _star(store, weights)
     links = await _links(store, near, ["*"], 5)
@@ -228,6 +211,11 @@ async def test_of_many_neighbours_the_strongest_are_kept(store: Store) -> None:
     [back] = await _links(store, far[0], ["*"], 5)
     assert back[:3] == (far[0], near, EdgeKind.RELATES_TO)
     assert back[3] == pytest.approx(0.02)
+    equal, _ = await _star(store, [0.5] * 20, scope="project/equal")
+    asked = [await _links(store, equal, ["*"], 7) for _ in range(3)]
+    assert asked[0] == asked[1] == asked[2]
+    assert len(asked[0]) == 7
+    assert await _links(store, equal, ["*"], 7, store.other) == []
 
 
 async def test_unreadable_neighbours_take_no_place(store: Store) -> None:
@@ -247,14 +235,6 @@ async def test_touched_files_take_no_place_among_the_neighbours(store: Store) ->
     touches: dict[UUID, dict[str, str]] = {node: {} for node in nodes.values()}
     await derived(slow, store.me.tenant, DerivedData(raw, None, touches))
     assert [link[1] for link in await _links(store, near, ["*"], 4)] == far
-
-
-async def test_neighbours_are_deterministic(store: Store) -> None:
-    near, _ = await _star(store, [0.5] * 20)
-    asked = [await _links(store, near, ["*"], 7) for _ in range(3)]
-    assert asked[0] == asked[1] == asked[2]
-    assert len(asked[0]) == 7
-    assert await _links(store, near, ["*"], 7, store.other) == []
 
 
 async def test_edges_among_memories_have_both_ends_in_the_list(store: Store) -> None:
@@ -314,13 +294,3 @@ async def test_ranks_count_in_the_scope_for_which_they_were_computed(store: Stor
     admin_rows(store.admin_url, "update memory set scope = 'project/p' where id = %s", ids[3])
     found = await SearchStore(store.db).load_facts(store.me, np.array(docs_of(store, *ids)), ANY)
     assert found.records["rank"].tolist() == pytest.approx([0.5, 1.0, 0.0, 0.0])
-
-
-async def test_a_process_caches_the_models_of_recently_used_tenants(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(models_module, "CACHE_SIZE", 1)
-    models, tenants = EmbeddingModelStore(store.db), (store.me.tenant, store.other.tenant)
-    for tenant in (*tenants, *tenants):
-        assert (await models.get(tenant)).name == TenantModel().name
-        assert list(models._cache) == [tenant]
