@@ -1,13 +1,12 @@
-"""Keys, scopes and projects, and the deletion of scopes and tenants."""
+"""Keys, scopes, projects and dead letters, and the deletion of scopes and tenants."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import closing
+from collections.abc import Sequence
 from typing import Any, LiteralString
 
 import nats
-import pytest
 
 from reverie.bus.dead_letters import DeadLetterOrigin, publish_dead_letter
 from reverie.bus.erasure import tenant_subjects
@@ -18,79 +17,47 @@ from reverie.contracts.events import DREAM_STREAM, dream_subject
 from reverie.domain.access.principals import TENANT_DELETION_PATTERN, KeyRole
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
+from tests.support.dead_letters import bury
 from tests.support.stack import Stack, eventually, running_stack
-from tests.support.store_setup import add_tenants, admin_rows, app_connection
-from tests.support.tables import Tables, rows, value
+from tests.support.store_setup import Store, add_tenants, admin_rows, app_connection
+from tests.support.tables import counts, rows, value
 
 SESSION = {"agent": "ann", "project": "shop", "branch": "feat/login.v2"}
 
 
-@pytest.fixture
-def stack(alone: Stack) -> Stack:
-    """A system of the test's own: what is left of a tenant is counted in all tables and streams."""
-    return alone
-
-
-async def _fill(stack: Stack, key: str) -> dict[str, Any]:
-    """A tenant with a bit of everything; answers the start of its session."""
-    start = await stack.post("/v1/sessions/start", SESSION, key=key)
+async def _fill(stack: Stack) -> dict[str, Any]:
+    """Fills the tenant with a bit of everything; answers the start of its session."""
+    start = await stack.post("/v1/sessions/start", SESSION)
     turn = {"role": "user", "content": "we chose jose for tokens in src/auth.ts"}
-    await stack.post("/v1/turns", {"session": start["session"], "turns": [turn]}, key=key)
+    await stack.post("/v1/turns", {"session": start["session"], "turns": [turn]})
     head = {"Idempotency-Key": "once"}
     body = {"content": "shop keeps carts in src/cart.ts", "scope": "project/shop", "key": "carts"}
-    first = await stack.post("/v1/remember", body, key=key, headers=head)
+    first = await stack.post("/v1/remember", body, headers=head)
     edge = [{"to": first["id"], "type": "relates_to"}]
     more = {"content": "checkout reads src/cart.ts", "scope": start["scope"], "edges": edge}
-    await stack.post(
-        "/v1/remember", {**more, "tags": ["pay"], "session": start["session"]}, key=key
-    )
-    await stack.post("/v1/remember", {"content": "shopping is global"}, key=key)
-    await stack.call("PUT", "/v1/vault/counter", {"value": 1}, key)
-    await stack.post(f"/v1/sessions/{start['session']}/end", {}, key=key)
-    with closing(Tables(stack.admin_url)) as tables:
-        await eventually(lambda: _idle(tables))
+    await stack.post("/v1/remember", {**more, "tags": ["pay"], "session": start["session"]})
+    await stack.post("/v1/remember", {"content": "shopping is global"})
+    await stack.call("PUT", "/v1/vault/counter", {"value": 1})
+    await stack.post(f"/v1/sessions/{start['session']}/end", {})
+    await stack.settled()
     return dict(start)
 
 
-async def _idle(tables: Tables) -> bool:
-    return tables.idle()
-
-
-def _held(stack: Stack, tenant: int) -> dict[str, int]:
+def _count_rows(stack: Stack, tenant: int) -> dict[str, int]:
     """The tables that hold rows of a tenant, and how many."""
-    with closing(Tables(stack.admin_url, tenant)) as tables:
-        return {name: n for name, n in tables.counts().items() if n}
+    return {name: n for name, n in counts(stack.admin_url, tenant).items() if n}
 
 
-def _left(stack: Stack, tenant: int) -> list[str]:
-    """Every table that holds a row of a tenant, whoever writes it."""
-    names = [name for (name,) in admin_rows(stack.admin_url, "select name from tenant_tables()")]
-    assert len(names) > 20
-    return [
-        name
-        for name in names
-        if admin_rows(stack.admin_url, f"select from {name} where tenant = %s limit 1", tenant)
-    ]
-
-
-def _quoting(stack: Stack, tenant: int, words: list[str]) -> list[str]:
+def _find_tables(stack: Stack, tenant: int, words: Sequence[str] = ("",)) -> list[str]:
     """The tables of which a row of the tenant says one of the words, in whatever column."""
     names = [name for (name,) in admin_rows(stack.admin_url, "select name from tenant_tables()")]
+    assert len(names) > 20
     said = "select from {0} where tenant = %s and lower({0}::text) like any(%s) limit 1"
     like = [f"%{word}%" for word in words]
     return [name for name in names if admin_rows(stack.admin_url, said.format(name), tenant, like)]
 
 
-async def _used_by(stack: Stack, session: str) -> bool:
-    query: LiteralString = "select count(*) from memory_use_session where used_by = %s"
-    return bool(value(stack.admin_url, query, f"session {session}"))
-
-
-def _tenant(stack: Stack, name: str) -> int:
-    return int(value(stack.admin_url, "select id from tenant where name = %s", name))
-
-
-async def _messages(nats_url: str, tenant: str, number: int) -> list[str]:
+async def _find_messages(nats_url: str, tenant: str, number: int) -> list[str]:
     """What lies in any stream or bucket that the server holds and speaks of a tenant."""
     client = await nats.connect(nats_url)
     try:
@@ -117,48 +84,45 @@ def test_the_messages_of_a_tenant_are_erased_in_every_stream_that_names_tenants(
 
 
 async def test_deleting_a_tenant_leaves_nothing_of_it_in_any_table_or_stream(
-    stack: Stack, nats_url: str
+    alone: Stack, nats_url: str
 ) -> None:
-    one, two = (stack.key_of(tenant=name, role=KeyRole.ADMIN) for name in ("one", "two"))
-    await _fill(stack, one)
-    await _fill(stack, two)
-    number, other = _tenant(stack, "one"), _tenant(stack, "two")
+    one, two = alone.apart(), alone.apart()
+    await _fill(one)
+    await _fill(two)
+    number, other = one.number(), two.number()
     async with connect(nats_url, "test") as bus:
         await bus.wait_connected(30)
-        ticket = Message(dream_subject("one", "global"), b'{"scope": "global"}', {}, 1)
+        ticket = Message(dream_subject(one.tenant, "global"), b'{"scope": "global"}', {}, 1)
         await publish_dead_letter(
             bus, DeadLetterOrigin(DREAM_STREAM, "dream-workers", "1"), ticket, "broken"
         )
-    assert len(await _messages(nats_url, "one", number)) > 3
-    before, of_one = _held(stack, other), _held(stack, number)
-    wrong = await stack.call("DELETE", "/v1/admin/tenant", {"confirm": "two"}, one)
+    assert len(await _find_messages(nats_url, one.tenant, number)) > 3
+    before, of_one = _count_rows(alone, other), _count_rows(alone, number)
+    wrong = await one.call("DELETE", "/v1/admin/tenant", {"confirm": two.tenant})
     assert (wrong.status, wrong.body["field"]) == (422, "confirm")
-    done = await stack.call("DELETE", "/v1/admin/tenant", {"confirm": "one"}, one)
+    done = await one.call("DELETE", "/v1/admin/tenant", {"confirm": one.tenant})
     assert (done.status, done.body["done"]) == (200, True), done
-    # What follows in its own time is left out by `_held`.
+    # What follows in its own time is left out by `_count_rows`.
     later = {"edge_change", "memory_change", "memory_rank"}
     counted = {table: many for table, many in done.body["rows"].items() if table not in later}
     assert counted == of_one
     assert len(of_one) > 12
     assert done.body["messages"]["MEMORY"] > 0
-    assert _left(stack, number) == []
-    assert await _messages(nats_url, "one", number) == []
-    assert _held(stack, other) == before
-    assert await _messages(nats_url, "two", other) != []
-    assert (await stack.call("POST", "/v1/remember", {"content": "x"}, one)).status == 401
+    assert _find_tables(alone, number) == []
+    assert await _find_messages(nats_url, one.tenant, number) == []
+    assert _count_rows(alone, other) == before
+    assert await _find_messages(nats_url, two.tenant, other) != []
+    assert (await one.call("POST", "/v1/remember", {"content": "x"})).status == 401
 
 
-async def test_deleting_a_tenant_finishes_although_its_key_keeps_writing(
-    stack: Stack,
-) -> None:
-    key = stack.key_of(tenant="one", role=KeyRole.ADMIN)
-    number = _tenant(stack, "one")
+async def test_deleting_a_tenant_finishes_although_its_key_keeps_writing(stack: Stack) -> None:
+    number = stack.number()
     kept: list[int] = []
 
     async def write(writer: int) -> int:
         while True:
             body = {"content": f"The writer {writer} says {len(kept)}"}
-            answer = await stack.call("POST", "/v1/remember", body, key)
+            answer = await stack.call("POST", "/v1/remember", body)
             if answer.status != 201:
                 return answer.status
             kept.append(writer)
@@ -168,17 +132,20 @@ async def test_deleting_a_tenant_finishes_although_its_key_keeps_writing(
 
     writers = [asyncio.create_task(write(writer)) for writer in range(3)]
     await eventually(busy)
-    done = await stack.call("DELETE", "/v1/admin/tenant", {"confirm": "one"}, key)
+    done = await stack.call("DELETE", "/v1/admin/tenant", {"confirm": stack.tenant})
     assert (done.status, done.body["done"]) == (200, True), done
     assert set(await asyncio.gather(*writers)) <= {401, 403}
-    assert _left(stack, number) == []
-    key = stack.key_of(tenant="two", role=KeyRole.ADMIN)
-    number = _tenant(stack, "two")
+    assert _find_tables(stack, number) == []
+
+
+async def test_a_deletion_that_was_broken_off_can_be_finished(stack: Stack) -> None:
+    number = stack.number()
     broken_off = "update api_key set writes = %s where tenant = %s"
     admin_rows(stack.admin_url, broken_off, [TENANT_DELETION_PATTERN], number)
-    assert (await stack.call("POST", "/v1/remember", {"content": "x"}, key)).status == 403
-    assert (await stack.call("DELETE", "/v1/admin/tenant", {"confirm": "two"}, key)).body["done"]
-    assert _left(stack, number) == []
+    assert (await stack.call("POST", "/v1/remember", {"content": "x"})).status == 403
+    confirmed = {"confirm": stack.tenant}
+    assert (await stack.call("DELETE", "/v1/admin/tenant", confirmed)).body["done"]
+    assert _find_tables(stack, number) == []
 
 
 async def test_a_cached_key_cannot_write_into_a_deleted_tenant(
@@ -190,30 +157,26 @@ async def test_a_cached_key_cannot_write_into_a_deleted_tenant(
         ("/v1/dream", {}),
     ]
     async with running_stack(database, nats_url, model_home(), key_cache_ttl=600) as stack:
-        key = stack.key_of(tenant="one", role=KeyRole.ADMIN)
         for path, body in late:
-            await stack.post(path, body, key=key)
-        number = _tenant(stack, "one")
-        await stack.call("DELETE", "/v1/admin/tenant", {"confirm": "one"}, key)
-        statuses = [(await stack.call("POST", path, body, key)).status for path, body in late]
+            await stack.post(path, body)
+        number = stack.number()
+        await stack.call("DELETE", "/v1/admin/tenant", {"confirm": stack.tenant})
+        statuses = [(await stack.call("POST", path, body)).status for path, body in late]
         assert statuses == [401, 401, 401]
-        assert _left(stack, number) == []
+        assert _find_tables(stack, number) == []
 
 
-async def test_rows_written_during_a_deletion_are_deleted_too(
-    database: DatabaseUrls,
-) -> None:
-    [tenant] = add_tenants(database.admin_url, "one")
+async def test_rows_written_during_a_deletion_are_deleted_too(shared_store: Store) -> None:
+    url, tenant = shared_store.admin_url, shared_store.me.tenant
     admin_rows(
-        database.admin_url,
+        url,
         "insert into vault (tenant, scope, key, sealed, secret, key_id, actor)"
         " values (%s, 'global', 'k', 'x', true, 'k', 'w')",
         tenant,
     )
-    for table in ("vault_epoch", "tenant"):
-        column = "id" if table == "tenant" else "tenant"
-        admin_rows(database.admin_url, f"delete from {table} where {column} = %s", tenant)
-    async with app_connection(database.service_url) as connection:
+    admin_rows(url, "delete from vault_epoch where tenant = %s", tenant)
+    admin_rows(url, "delete from tenant where id = %s", tenant)
+    async with app_connection(shared_store.service_url) as connection:
         sweep = "select tenant_delete_batch($1, $2, 10)"
         assert await connection.fetchval(sweep, tenant, "vault") == 1
         assert await connection.fetchval(sweep, tenant, "vault_epoch") == 1
@@ -222,56 +185,55 @@ async def test_rows_written_during_a_deletion_are_deleted_too(
 async def test_deleting_a_scope_removes_everything_of_it_and_reports_the_counts(
     stack: Stack,
 ) -> None:
-    key = stack.key_of(tenant="one", role=KeyRole.ADMIN)
-    started = await _fill(stack, key)
-    found = await stack.get("/v1/admin/scopes", key=key)
+    started = await _fill(stack)
+    found = await stack.get("/v1/admin/scopes")
     scopes = {one["scope"]: one for one in found["items"]}
     assert {"global", "project/shop", started["scope"]} <= set(scopes)
     assert scopes["global"]["statuses"] == {"active": 1}
     assert scopes[started["scope"]]["sessions"] == 1
-    [project] = (await stack.get("/v1/admin/projects", key=key))["items"]
+    [project] = (await stack.get("/v1/admin/projects"))["items"]
     assert (project["project"], project["sessions"]) == ("shop", 1)
-    session, number = started["session"], _tenant(stack, "one")
-    await stack.post("/v1/recall", {"query": "shopping", "session": session}, key=key)
-    await eventually(lambda: _used_by(stack, session))
-    listed = (await stack.get("/v1/memories?limit=200", key=key))["items"]
+    session, number = started["session"], stack.number()
+    await stack.post("/v1/recall", {"query": "shopping", "session": session})
+
+    async def is_use_counted() -> bool:
+        query: LiteralString = "select count(*) from memory_use_session where used_by = %s"
+        return bool(value(stack.admin_url, query, f"session {session}"))
+
+    await eventually(is_use_counted)
+    listed = (await stack.get("/v1/memories?limit=200"))["items"]
     going = [session, *(one["id"] for one in listed if one["scope"] != "global")]
-    only = await stack.call("DELETE", "/v1/admin/scopes?scope=project/shop", key=key)
+    only = await stack.call("DELETE", "/v1/admin/scopes?scope=project/shop")
     assert only.body["rows"]["memory"] >= 1
-    left = await stack.get("/v1/admin/scopes", key=key)
+    left = await stack.get("/v1/admin/scopes")
     assert {one["scope"] for one in left["items"]} == {"global", started["scope"]}
-    done = await stack.call("DELETE", "/v1/admin/projects/shop", key=key)
+    done = await stack.call("DELETE", "/v1/admin/projects/shop")
     assert done.body["rows"]["turn"] == 1
     assert done.body["rows"]["session"] == 1
-    assert (await stack.get("/v1/admin/projects", key=key))["items"] == []
+    assert (await stack.get("/v1/admin/projects"))["items"] == []
     assert len(going) > 2
     # Gateways are told of the deletion for two hours.
-    assert _quoting(stack, number, going) == ["memory_change"]
-    left_over = _held(stack, number)
+    assert _find_tables(stack, number, going) == ["memory_change"]
+    left_over = _count_rows(stack, number)
     kept = {"api_key", "tenant", "memory", "session_utterance", "posting_entry", "chunk", "outbox"}
     kept |= {"memory_use", "vault"}
     assert {name for name in left_over if not name.startswith(("vec_", "sparse_"))} <= kept
     assert (left_over["memory"], left_over.get("session_utterance", 1)) == (1, 1)
-    found = await stack.post("/v1/recall", {"query": "cart shopping"}, key=key)
+    found = await stack.post("/v1/recall", {"query": "cart shopping"})
     assert [one["scope"] for one in found["memories"]] == ["global"]
 
 
 async def test_keys_are_created_listed_and_revoked_in_a_tenant_and_grant_no_more_than_their_creator(
     stack: Stack,
 ) -> None:
-    boss = stack.key_of(
-        tenant="one", role=KeyRole.ADMIN, reads=["project/a/*"], writes=["project/a/*"]
-    )
-    writer, foreign = stack.key_of(tenant="one", role=KeyRole.WRITER), stack.key_of(tenant="two")
-    body = {
-        "label": "ci",
-        "reads": ["project/a/feature/x"],
-        "writes": ["project/a"],
-        "agent": "Bot",
-    }
+    grants = ["project/a/*"]
+    boss = stack.key_of(role=KeyRole.ADMIN, reads=grants, writes=grants)
+    writer, foreign = stack.key_of(role=KeyRole.WRITER, reads=grants), stack.apart().key
+    narrow = {"reads": ["project/a/feature/x"], "writes": ["project/a"]}
+    body = {"label": "ci", "agent": "Bot", **narrow}
     made = await stack.post("/v1/admin/keys", body, key=boss)
     listed = (await stack.get("/v1/admin/keys", key=boss))["items"]
-    assert [one["label"] for one in listed] == ["test", "ci"]
+    assert [one["label"] for one in listed][-1] == "ci"
     assert made["key"] not in str(listed)
     assert (listed[-1]["agent"], listed[-1]["role"]) == (made["agent"], "writer")
     assert (await stack.call("GET", "/v1/context", key=made["key"])).status == 200
@@ -285,9 +247,8 @@ async def test_keys_are_created_listed_and_revoked_in_a_tenant_and_grant_no_more
     assert (await stack.call("DELETE", ended, key=foreign)).status == 404
     assert (await stack.call("DELETE", ended, key=boss)).status == 200
     assert (await stack.call("GET", "/v1/context", key=made["key"])).status == 401
-    page = await stack.get("/v1/admin/keys?limit=1", key=boss)
-    rest = await stack.get(f"/v1/admin/keys?limit=1&cursor={page['next']}", key=boss)
-    assert (len(page["items"]), len(rest["items"]), rest["next"]) == (1, 1, None)
+    walked = await stack.walked("/v1/admin/keys", key=boss)
+    assert [one["id"] for one in walked] == [one["id"] for one in listed]
 
 
 def test_every_table_declares_how_it_loses_the_rows_of_a_scope(
@@ -302,47 +263,38 @@ def test_every_table_declares_how_it_loses_the_rows_of_a_scope(
     assert (ways["edge"], ways["posting_entry"], ways["git_event"]) == ("ids", "number", "project")
 
 
-def test_no_id_column_still_names_a_memory_of_a_deleted_scope(
-    database: DatabaseUrls,
-) -> None:
+IT = "00000000-0000-7000-8000-000000000001"
+
+
+def test_no_id_column_still_names_a_memory_of_a_deleted_scope(database: DatabaseUrls) -> None:
     """One memory is named in every column of ids of every table, then its scope is deleted."""
-    [tenant] = add_tenants(database.admin_url, "one")
-    for statement in FILL:
-        admin_rows(database.admin_url, statement, tenant)
+    url = database.admin_url
+    [tenant] = add_tenants(url, "one")
+    admin_rows(
+        url,
+        "insert into memory (tenant, id, scope, kind, tier, content, hash, words, terms,"
+        " confidence, source) values"
+        " (%s, %s, 'project/p', 'context', 'warm', 'x', 'x', '', 0, 1, 'test')",
+        *(tenant, IT),
+    )
     columns = rows(
-        database.admin_url,
+        url,
         "select name, col, type from table_columns() where type in ('uuid', 'uuid[]')"
         " and col <> 'id' and name in ("
         "select name from erase_strategy() where strategy in ('ids', 'project'))",
     )
     for table, col, kind in columns:
-        _name_it(database.admin_url, tenant, table, col, kind)
-    while admin_rows(
-        database.admin_url,
-        "select from scope_delete_batch(%s, '{project/p}', null, 10) where gone > 0",
-        tenant,
-    ):
+        _name_it(url, tenant, table, col, kind)
+    delete = "select from scope_delete_batch(%s, '{project/p}', null, 10) where gone > 0"
+    while admin_rows(url, delete, tenant):
         pass
+    is_it = {"uuid": "{} = %s::uuid", "uuid[]": "%s::uuid = any({})"}
     left = [
         f"{table}.{col}"
         for table, col, kind in columns
-        if admin_rows(
-            database.admin_url,
-            f"select from {table} where {_is_it(col, kind)}",
-        )
+        if admin_rows(url, f"select from {table} where {is_it[kind].format(col)}", IT)
     ]
     assert left == []
-
-
-IT = "00000000-0000-7000-8000-000000000001"
-FILL = (
-    "insert into memory (tenant, id, scope, kind, tier, content, hash, words, terms, confidence,"
-    f" source) values (%s, '{IT}', 'project/p', 'context', 'warm', 'x', 'x', '', 0, 1, 'test')",
-)
-
-
-def _is_it(col: str, kind: str) -> str:
-    return f"{col} = '{IT}'" if kind == "uuid" else f"{col} @> array['{IT}'::uuid]"
 
 
 def _name_it(admin_url: str, tenant: int, table: str, col: str, kind: str) -> None:
@@ -381,3 +333,46 @@ MADE_UP = {
     **dict.fromkeys(("integer", "bigint", "smallint"), "(random() * 30000)::int"),
     **dict.fromkeys(("real", "double precision"), "0.5"),
 }
+
+
+LETTERS = "/v1/admin/dead-letters"
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+
+
+async def test_a_letter_is_listed_read_and_sent_again_once(stack: Stack) -> None:
+    first, second = await bury(stack, "no such scope"), await bury(stack)
+    listed = await stack.get(f"{LETTERS}?limit=1")
+    [letter] = listed["items"]
+    assert (letter["seq"], letter["reason"], letter["deliveries"]) == (first, "no such scope", 5)
+    rest = await stack.get(f"{LETTERS}?limit=1&cursor={listed['next']}")
+    assert ([each["seq"] for each in rest["items"]], rest.get("next")) == ([second], None)
+    assert (await stack.get(f"{LETTERS}/{first}"))["data"] == "{}"
+    assert await stack.post(f"{LETTERS}/{first}/replay", None) == {"replayed": 1}
+    assert (await stack.call("POST", f"{LETTERS}/{first}/replay")).status == 404
+    for number in ("0", "-1", "x", "99999999999999999999", "1.5"):
+        assert (await stack.call("GET", f"{LETTERS}/{number}")).status == 422, number
+    assert [each["seq"] for each in (await stack.get(LETTERS))["items"]] == [second]
+
+
+async def test_only_an_administrator_of_all_scopes_of_the_tenant_sees_and_sends_a_letter(
+    stack: Stack,
+) -> None:
+    number = await bury(stack)
+    shop = ["project/shop"]
+    keys = [(stack.key_of(role=role), 403) for role in KeyRole if role is not KeyRole.ADMIN]
+    keys += [(stack.key_of(role=KeyRole.ADMIN, reads=shop, writes=shop), 403)]
+    other = stack.apart().key
+    for key, status in (*keys, (other, 404)):
+        for method, path in (("GET", f"/{number}"), ("POST", f"/{number}/replay")):
+            assert (await stack.call(method, LETTERS + path, key=key)).status == status
+        if status == 403:
+            assert (await stack.call("GET", LETTERS, key=key)).status == 403
+    assert (await stack.get(LETTERS, key=other))["items"] == []
+    assert [each["seq"] for each in (await stack.get(LETTERS))["items"]] == [number]
+
+
+async def test_a_letter_shows_no_credential(stack: Stack) -> None:
+    number = await bury(stack, f"refused {SECRET}", f'{{"token": "{SECRET}"}}'.encode())
+    answers = [await stack.get(LETTERS), await stack.get(f"{LETTERS}/{number}")]
+    assert SECRET not in str(answers)
+    assert "REDACTED" in answers[1]["data"]

@@ -13,9 +13,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from reverie.contracts.memories.edits import MAX_FORGOTTEN
 from reverie.domain.access.principals import KeyRole
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
+from tests.support.import_files import send_import
 from tests.support.stack import Stack, eventually, running_stack
 from tests.support.tables import rows, run, value
 
@@ -28,7 +30,6 @@ join pg_type t on t.oid = a.atttypid
 where c.relnamespace = %s::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
   and (t.typcategory in ('S', 'A') or t.typname in ('json', 'jsonb', 'bytea', 'tsvector'))
 """
-ENRICHED = "select enriched_version >= version from memory where id = %s"
 
 
 @pytest.fixture(name="clocked")
@@ -38,13 +39,10 @@ async def _clocked(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack
 
 
 async def _remember(stack: Stack, content: str = PHONE, **fields: Any) -> str:
+    """The id of a memory that has been enriched."""
     body = {"content": content, "scope": SCOPE, **fields}
     memory = str((await stack.post("/v1/remember", body))["id"])
-
-    async def enriched() -> bool:
-        return bool(value(stack.admin_url, ENRICHED, memory))
-
-    await eventually(enriched)
+    await stack.settled()
     return memory
 
 
@@ -151,13 +149,16 @@ async def test_a_forgotten_memory_is_in_no_answer_as_of_any_moment(stack: Stack)
     told = await _answers(stack, first, near, trace, moments)
     silent = {name for name, text in told.items() if "Abernathy" not in text}
     assert silent == {"summaries", "provenance"}
-    gone = await stack.call("DELETE", f"/v1/memories/{first}")
+    gone, again = [await stack.call("DELETE", f"/v1/memories/{first}") for _ in "ab"]
+    assert again.status == 404
     until = datetime.fromisoformat(gone.body["restorable_until"])
     assert 29 <= (until - datetime.now(UTC)).days <= 30
     moments.append(_now())
     told = await _answers(stack, first, near, trace, moments)
     assert [name for name, text in told.items() if "0171" in text] == []
     assert [name for name, text in told.items() if first in text and "not_found" not in text] == []
+    again = await stack.post("/v1/remember", {"content": PHONE, "scope": SCOPE})
+    assert (again["status"], again["id"] != first) == ("created", True)
     reader = stack.key_of(role=KeyRole.READER)
     assert (await stack.call("POST", f"/v1/memories/{first}/restore", key=reader)).status == 403
 
@@ -186,18 +187,16 @@ async def test_forgetting_is_undone_with_edges_doubt_words_and_vectors(stack: St
     assert (taken.status, taken.body["code"]) == (409, "conflict")
 
 
-@pytest.mark.parametrize("restored", [(0, 1), (1, 0)])
-async def test_an_edge_of_two_forgotten_memories_returns_with_the_second(
-    stack: Stack, restored: tuple[int, int]
-) -> None:
-    near = await _remember(stack, f"The pallets wait at gate {restored}")
-    memory = await _remember(stack, f"{PHONE} {restored}", edges=[{"to": near, "type": "led_to"}])
-    for one in (memory, near):
-        assert (await stack.call("DELETE", f"/v1/memories/{one}")).status == 200
-    for index in restored:
-        await stack.post(f"/v1/memories/{(memory, near)[index]}/restore", None)
-    shown = await stack.get(f"/v1/memories/{memory}")
-    assert [one["id"] for one in shown["neighbours"] if one["type"] == "led_to"] == [near]
+async def test_an_edge_of_two_forgotten_memories_returns_with_the_second(stack: Stack) -> None:
+    near = await _remember(stack, "The pallets wait at the gate")
+    memory = await _remember(stack, edges=[{"to": near, "type": "led_to"}])
+    for first, second in ((memory, near), (near, memory)):
+        for one in (memory, near):
+            assert (await stack.call("DELETE", f"/v1/memories/{one}")).status == 200
+        for one in (first, second):
+            await stack.post(f"/v1/memories/{one}/restore", None)
+        shown = await stack.get(f"/v1/memories/{memory}")
+        assert [one["id"] for one in shown["neighbours"] if one["type"] == "led_to"] == [near]
 
 
 async def _dreamt(stack: Stack, *said: str) -> tuple[str, list[dict[str, Any]]]:
@@ -279,9 +278,7 @@ async def test_the_text_of_a_forgotten_memory_is_erased_when_its_days_are_over(
     assert (await stack.post(f"/v1/memories/{young}/restore", None))["status"] == "active"
     assert (await stack.call("GET", f"/v1/memories/{kept}")).status == 200
     # It stays forgotten when an old export comes back.
-    headers = {"Authorization": f"Bearer {stack.key}", "Content-Type": "application/x-ndjson"}
-    async with stack.http.post(f"{stack.url}/v1/import", data=exported, headers=headers) as answer:
-        assert answer.status == 200
+    assert (await send_import(stack, exported))[0] == 200
     assert (await stack.call("GET", f"/v1/memories/{memory}")).status == 404
     assert _holding(stack.admin_url, "Abernathy") == []
 
@@ -329,3 +326,75 @@ async def test_erasing_reaches_only_what_its_caller_may_write(stack: Stack) -> N
     kept = "select body -> 'files' -> 0 ->> 'path', body::text from git_event where tenant = %s"
     [(path, text)] = rows(stack.admin_url, kept, stack.number())
     assert (path, "Barley" in text) == ("src/gate.py", False)
+
+
+QUAY = "project/quay"
+FORGET = "/v1/memories/forget"
+
+
+async def _store(stack: Stack, items: list[dict[str, Any]]) -> list[str]:
+    body = {"items": [{"scope": QUAY, "kind": "lesson", **item} for item in items]}
+    return [item["id"] for item in (await stack.post("/v1/remember/batch", body))["items"]]
+
+
+async def _list_ids(stack: Stack, scope: str = QUAY) -> set[str]:
+    status = "status=active&status=superseded&status=archived"
+    page = await stack.get(f"/v1/memories?scope={scope}&{status}&limit=200")
+    return {memory["id"] for memory in page["items"]}
+
+
+async def test_the_memories_that_pass_all_filters_are_forgotten(stack: Stack) -> None:
+    tar, rope, sail, other = await _store(
+        stack,
+        [
+            {"content": "Tar is in the shed.", "tags": ["draft"], "key": "tar"},
+            {"content": "Rope hangs on a hook.", "tags": ["draft"], "key": "rope"},
+            {"content": "The sail is white."},
+            {"content": "Gulls nest elsewhere.", "tags": ["draft"], "scope": "project/other"},
+        ],
+    )
+    body = {"scope": QUAY, "tag": "draft", "keys": ["tar", "unknown"]}
+    first = await stack.post(FORGET, body)
+    assert (first["forgotten"], first["more"]) == (1, False)
+    assert first["restorable_until"]
+    assert await _list_ids(stack) == {rope, sail}
+    assert (await stack.post(FORGET, body))["forgotten"] == 0
+    assert (await stack.post(FORGET, {"ids": [rope[-8:], tar]}))["forgotten"] == 1
+    assert (await stack.post(f"/v1/memories/{rope}/restore", {}))["status"] == "active"
+    assert (await stack.post(FORGET, {"scope": QUAY}))["forgotten"] == 2
+    assert await _list_ids(stack, "project/other") == {other}
+
+
+async def test_superseded_memories_are_forgotten_unless_only_active_ones_are_meant(
+    stack: Stack,
+) -> None:
+    old = {"content": "The crane lifts two tons.", "key": "crane"}
+    new = {**old, "content": "The crane lifts five tons.", "supersede_reason": "rebuilt"}
+    before, _ = [(await _store(stack, [item]))[0] for item in (old, new)]
+    active = {"scope": QUAY, "status": ["active"]}
+    assert (await stack.post(FORGET, active))["forgotten"] == 1
+    assert await _list_ids(stack) == {before}
+    assert (await stack.post(FORGET, {"scope": QUAY}))["forgotten"] == 1
+    assert await _list_ids(stack) == set()
+
+
+async def test_a_call_forgets_a_part_and_says_that_there_is_more(stack: Stack) -> None:
+    items = [{"content": f"Berth {n} is free."} for n in range(MAX_FORGOTTEN + 3)]
+    await _store(stack, items)
+    answers = [await stack.post(FORGET, {"scope": QUAY}) for _ in range(2)]
+    assert [(one["forgotten"], one["more"]) for one in answers] == [
+        (MAX_FORGOTTEN, True),
+        (3, False),
+    ]
+
+
+async def test_what_a_key_may_not_write_stays_with_all_others_of_the_call(stack: Stack) -> None:
+    mine, theirs = await _store(
+        stack, [{"content": "My boat is blue."}, {"content": "Theirs is red.", "scope": "global"}]
+    )
+    key = stack.key_of(reads=["*"], writes=[QUAY])
+    bodies = [{"ids": [mine, theirs]}, {"scope": "global"}, {"tag": "draft"}]
+    replies = [await stack.call("POST", FORGET, body, key=key) for body in bodies]
+    assert [reply.status for reply in replies] == [403, 403, 422]
+    assert await _list_ids(stack) == {mine}
+    assert await _list_ids(stack, "global") == {theirs}

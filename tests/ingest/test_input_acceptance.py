@@ -10,7 +10,6 @@ import pytest
 
 from reverie.contracts.memories.memories import RememberRequest
 from reverie.contracts.sessions import NewTurnBody
-from reverie.domain.access.principals import KeyRole, Principal
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.memory import NewMemory
 from reverie.domain.extraction.conversation.topic_segmentation import is_request
@@ -20,69 +19,60 @@ from reverie.domain.text.turns import TurnText
 from reverie.runtime.settings.settings import Settings
 from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.ingest.write.prepared_records import prepare_memory, prepare_turn
+from tests.support.store_setup import principal
 
 BLOCK = wrap_in_fence(f"{MEMORY_TITLE}\n\n### Lessons\n- [global 00000001] Drain the queue")
 SETTINGS = Settings()
 AT = datetime(2025, 6, 1, tzinfo=UTC)
 
 
-def _who(agent: str | None = None) -> Principal:
-    return Principal(1, "one", "key", KeyRole.ADMIN, ("*",), ("*",), agent=agent)
-
-
-def _kept(told_by: str | None = None, agent: str | None = None, **fields: Any) -> NewMemory:
+def _prepare(
+    session_agent: str | None = None, agent: str | None = None, **fields: Any
+) -> NewMemory:
     body = RememberRequest.model_validate({"content": "Drain it", **fields})
     nothing = None, None, None, None
-    session = told_by and SessionRecord(
-        UUID(int=1), told_by, "project/p", *nothing, 0, AT, None, None
+    session = session_agent and SessionRecord(
+        UUID(int=1), session_agent, "project/p", *nothing, 0, AT, None, None
     )
-    return prepare_memory(body, _who(agent), CREDENTIAL_REDACTOR, SETTINGS, session or None).memory
-
-
-@pytest.mark.parametrize("key", ["file:src/a.ts", "session:1", "FILE:a", "Session:b"])
-def test_a_key_reserved_by_the_system_is_refused(key: str) -> None:
-    with pytest.raises(InvalidInput, match=r"^key: "):
-        _kept(key=key)
+    who = principal(1, "one", agent=agent)
+    return prepare_memory(body, who, CREDENTIAL_REDACTOR, SETTINGS, session or None).memory
 
 
 @pytest.mark.parametrize("key", ["file", "files:a", "session-2", "my:file:a"])
 def test_a_key_that_resembles_a_reserved_one_is_accepted(key: str) -> None:
-    assert _kept(key=key).key == key
+    assert _prepare(key=key).key == key
 
 
 def test_a_reason_to_supersede_requires_a_key() -> None:
     with pytest.raises(InvalidInput, match=r"^supersede_reason: "):
-        _kept(supersede_reason="newer")
-    assert _kept(supersede_reason="newer", key="k").supersede_reason == "newer"
+        _prepare(supersede_reason="newer")
+    assert _prepare(supersede_reason="newer", key="k").supersede_reason == "newer"
 
 
 def test_a_memory_written_in_a_session_belongs_to_its_agent_if_the_key_has_none() -> None:
-    assert _kept("claude").agent == "claude"
-    assert _kept("claude", agent="codex").agent == "codex"
-    assert _kept().agent is None
+    assert _prepare("claude").agent == "claude"
+    assert _prepare("claude", agent="codex").agent == "codex"
+    assert _prepare().agent is None
 
 
 def test_recalled_memory_is_stripped_from_a_new_memory() -> None:
-    kept = _kept(content=f"{BLOCK}\nWe deploy daily", summary=f"Daily\n{BLOCK}")
-    assert (kept.content, kept.summary) == ("We deploy daily", "Daily")
-    assert kept.content_hash == _kept(content="We deploy daily").content_hash
-    assert _kept(summary=BLOCK).summary is None
+    memory = _prepare(content=f"{BLOCK}\nWe deploy daily", summary=f"Daily\n{BLOCK}")
+    assert (memory.content, memory.summary) == ("We deploy daily", "Daily")
+    assert memory.content_hash == _prepare(content="We deploy daily").content_hash
+    assert _prepare(summary=BLOCK).summary is None
 
 
 def test_remembering_only_recalled_memory_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"^content: "):
-        _kept(content=f"  \n{BLOCK}\n ")
+        _prepare(content=f"  \n{BLOCK}\n ")
 
 
-@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
-def test_recalled_memory_is_stripped_from_a_turn(role: str) -> None:
-    turn = NewTurnBody.model_validate({"role": role, "content": f"{BLOCK}\nWhy does it hang?"})
-    stored, _ = prepare_turn(0, turn, CREDENTIAL_REDACTOR, SETTINGS, None)
-    assert "Why does it hang?" in stored.content
-    assert "queue" not in stored.content + stored.words
-
-
-def test_a_turn_of_only_recalled_memory_becomes_a_placeholder_that_is_no_request() -> None:
+def test_recalled_memory_is_stripped_from_a_turn() -> None:
+    for role in ("user", "assistant", "tool"):
+        turn = NewTurnBody.model_validate({"role": role, "content": f"{BLOCK}\nWhy does it hang?"})
+        stored, _ = prepare_turn(0, turn, CREDENTIAL_REDACTOR, SETTINGS, None)
+        assert "Why does it hang?" in stored.content
+        assert "queue" not in stored.content + stored.words
     turn = NewTurnBody.model_validate({"role": "user", "content": BLOCK})
     stored, redactions = prepare_turn(0, turn, CREDENTIAL_REDACTOR, SETTINGS, None)
     assert (stored.content, stored.words, redactions) == (OMITTED_PLACEHOLDER, "", 0)

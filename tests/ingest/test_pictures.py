@@ -37,22 +37,21 @@ async def _attach(stack: Stack, memory: str, data: str = SVG, **fields: Any) -> 
     return await stack.post(f"/v1/memories/{memory}/pictures", {"data": data, **fields})
 
 
-async def _found(stack: Stack, query: str) -> set[str]:
+async def _recall(stack: Stack, query: str) -> set[str]:
     return {hit["id"] for hit in (await stack.post("/v1/recall", {"query": query}))["memories"]}
 
 
 async def test_a_memory_is_found_by_the_text_in_its_diagram(stack: Stack) -> None:
-    stack = stack.apart()
     memory = await _memory(stack)
     await _memory(stack, "Lamps are lit at dusk.")
     made = await _attach(stack, memory, name="flow.svg")
     assert (made["media_type"], made["created"]) == ("image/svg+xml", True)
     assert made["text"] == "Checkout flow Cart calls the tarantula service"
-    assert memory in await _found(stack, "tarantula")
+    assert memory in await _recall(stack, "tarantula")
     again = await _attach(stack, memory, name="flow.svg")
     assert (again["hash"], again["created"]) == (made["hash"], False)
     by_caller = await _attach(stack, memory, PNG, text="The login form shows error 4711")
-    assert memory in await _found(stack, "error 4711")
+    assert memory in await _recall(stack, "error 4711")
     listed = await stack.walked(f"/v1/memories/{memory}/pictures")
     assert {one["hash"] for one in listed} == {made["hash"], by_caller["hash"]}
     path = f"/v1/memories/{memory}/pictures/{by_caller['hash']}"
@@ -65,7 +64,6 @@ async def test_a_memory_is_found_by_the_text_in_its_diagram(stack: Stack) -> Non
 
 
 async def test_what_is_no_picture_or_too_large_is_refused(stack: Stack) -> None:
-    stack = stack.apart()
     memory = await _memory(stack)
 
     async def refused(raw: bytes | str) -> Reply:
@@ -87,7 +85,6 @@ async def test_what_is_no_picture_or_too_large_is_refused(stack: Stack) -> None:
 
 
 async def test_a_browser_runs_nothing_of_a_picture(stack: Stack) -> None:
-    stack = stack.apart()
     memory = await _memory(stack)
     made = await _attach(stack, memory)
     url = f"{stack.url}/v1/memories/{memory}/pictures/{made['hash']}"
@@ -101,7 +98,6 @@ async def test_a_browser_runs_nothing_of_a_picture(stack: Stack) -> None:
 
 
 async def test_a_picture_has_the_rights_of_its_memory(stack: Stack) -> None:
-    stack = stack.apart()
     memory = await _memory(stack)
     made = await _attach(stack, memory)
     path = f"/v1/memories/{memory}/pictures"
@@ -120,7 +116,7 @@ async def test_a_picture_has_the_rights_of_its_memory(stack: Stack) -> None:
 
 
 async def test_a_picture_is_forgotten_erased_and_moved_with_its_memory(stack: Stack) -> None:
-    stack, other = stack.apart(), stack.apart()
+    other = stack.apart()
     memory = await _memory(stack)
     made = await _attach(stack, memory)
     exported = (await stack.call("GET", "/v1/export")).body

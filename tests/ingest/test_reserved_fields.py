@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from reverie.contracts.memories.system_metadata import RESERVED_KEY_PREFIXES, RESERVED_METADATA
-from tests.support.stack import Stack, eventually
-from tests.support.tables import run, value
+from tests.support.stack import Stack
+from tests.support.tables import run
 
 JUNK: tuple[Any, ...] = (
     None, True, 0, -1.5, 1e300, "", "x", [], [1], [["a"]], ["x", None], {}, {"commit": [1]},
@@ -26,24 +24,25 @@ CHANGE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(RESERVED_METADATA))
-async def test_no_caller_sets_metadata_that_the_services_read(stack: Stack, name: str) -> None:
-    body = {"content": f"the loop runs {name}", "scope": "project/shop", "metadata": {name: "x"}}
-    refused = await stack.call("POST", "/v1/remember", body)
-    assert (refused.status, refused.body["field"]) == (422, f"metadata.{name}")
-    batch = await stack.post("/v1/remember/batch", {"items": [body]})
-    assert batch["items"][0]["field"] == f"items.0.metadata.{name}"
+async def test_no_caller_sets_metadata_that_the_services_read(stack: Stack) -> None:
+    body = {"content": "the loop runs", "scope": "project/shop"}
     made = await stack.post("/v1/remember", {**body, "metadata": {"own": 1}})
     path = f"/v1/memories/{made['id']}"
-    refused = await stack.call("PATCH", path, {"metadata": {name: {"a": 1}}})
-    assert (refused.status, refused.body["field"]) == (422, f"metadata.{name}")
+    for name in RESERVED_METADATA:
+        reserved = {**body, "metadata": {name: "x"}}
+        changed = {"metadata": {name: {"a": 1}}}
+        for call in (("POST", "/v1/remember", reserved), ("PATCH", path, changed)):
+            refused = await stack.call(*call)
+            assert (refused.status, refused.body["field"]) == (422, f"metadata.{name}")
+        batch = await stack.post("/v1/remember/batch", {"items": [reserved]})
+        assert batch["items"][0]["field"] == f"items.0.metadata.{name}"
 
 
-@pytest.mark.parametrize("prefix", RESERVED_KEY_PREFIXES)
-async def test_no_caller_takes_a_key_that_the_services_give(stack: Stack, prefix: str) -> None:
-    for key in (f"{prefix}a:b", f"{prefix.upper()}a"):
-        refused = await stack.call("POST", "/v1/remember", {"content": "mine", "key": key})
-        assert (refused.status, refused.body["field"]) == (422, "key")
+async def test_no_caller_takes_a_key_that_the_services_give(stack: Stack) -> None:
+    for prefix in RESERVED_KEY_PREFIXES:
+        for key in (f"{prefix}a:b", f"{prefix.upper()}a"):
+            refused = await stack.call("POST", "/v1/remember", {"content": "mine", "key": key})
+            assert (refused.status, refused.body["field"]) == (422, "key"), key
 
 
 async def test_an_edit_of_metadata_leaves_what_the_services_keep_there(stack: Stack) -> None:
@@ -61,9 +60,7 @@ async def test_an_edit_of_metadata_leaves_what_the_services_keep_there(stack: St
     assert listed["fact"] == kept
 
 
-async def test_junk_in_what_the_services_read_fails_no_list_change_or_project(
-    stack: Stack,
-) -> None:
+async def test_junk_in_what_the_services_read_fails_no_list_change_or_project(stack: Stack) -> None:
     sound = await stack.post("/v1/facts", {
         "topic": "ports", "statement": "It listens on 5433.", "confidence": "high",
         "verified": "2026-01-02", "scope": "project/shop"})  # fmt: skip
@@ -92,11 +89,18 @@ async def test_junk_in_what_the_services_read_fails_no_list_change_or_project(
             memory,
         )
     await stack.post("/v1/git/changes", CHANGE)
-    await eventually(lambda: _applied(stack))
+    await stack.settled()
     marked = {item["memory"]["id"] for item in await stack.walked("/v1/stale", 50)}
     # One text is a path of another file.
     assert marked == {memory for memory, junk in zip(ids, JUNK, strict=True) if junk != "x"}
-    _junk_in_marks(stack, ids)
+    for memory, junk in zip(ids, JUNK, strict=True):
+        run(
+            stack.admin_url,
+            "update stale_mark set lines = %s::jsonb, via = %s where memory = %s",
+            json.dumps(junk),
+            ["<-part_of-", "not-a-uuid"],
+            memory,
+        )
     for path in ("/v1/stale?limit=50", "/v1/memories?limit=50", "/v1/skills", "/v1/graph/stats"):
         assert (await stack.call("GET", path)).status == 200, path
     assert [item["id"] for item in (await stack.get("/v1/facts"))["items"]] == [sound["id"]]
@@ -115,20 +119,3 @@ async def test_junk_in_what_the_services_read_fails_no_list_change_or_project(
     async with stack.http.get(f"{stack.url}/v1/export", headers=headers) as exported:
         lines = (await exported.text()).splitlines()
     assert {json.loads(line).get("id") for line in lines} >= set(ids)
-
-
-def _junk_in_marks(stack: Stack, ids: list[str]) -> None:
-    """Evidence is junk, too."""
-    for memory, junk in zip(ids, JUNK, strict=True):
-        run(
-            stack.admin_url,
-            "update stale_mark set lines = %s::jsonb, via = %s where memory = %s",
-            json.dumps(junk),
-            ["<-part_of-", "not-a-uuid"],
-            memory,
-        )
-
-
-async def _applied(stack: Stack) -> bool:
-    query = "select count(*) from git_event where tenant = %s and processed is null"
-    return bool(value(stack.admin_url, query, stack.number()) == 0)

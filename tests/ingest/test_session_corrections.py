@@ -28,9 +28,7 @@ async def _session(stack: Stack) -> str:
     return str(started["session"])
 
 
-async def test_a_spoken_correction_supersedes_the_old_preference(
-    stack: Stack,
-) -> None:
+async def test_a_spoken_correction_supersedes_the_old_preference(stack: Stack) -> None:
     plain = await _remember(stack, "Packages are installed by npm.", pinned=True)
     keyed = await _remember(stack, "Indent with tabs", key="style.indent", kind="convention")
     chinese = await _remember(stack, "日志用 logrus 记录")
@@ -105,10 +103,8 @@ async def test_a_model_reads_what_rules_cannot_and_rules_take_over_where_it_fail
             shown = (await stack.get("/v1/admin/settings"))["llm"]
             assert (shown["calls"], shown["failed"], shown["overrides"]) == (3, 1, [])
             off = await stack.call("PATCH", "/v1/admin/settings", {"llm": {"calls_per_day": 0}})
-            assert (off.body["llm"]["calls_per_day"], off.body["llm"]["overrides"]) == (
-                0,
-                ["calls_per_day"],
-            )
+            limits = off.body["llm"]
+            assert (limits["calls_per_day"], limits["overrides"]) == (0, ["calls_per_day"])
             done = await _adjust(stack, "No longer French, use Greek")
             assert done["degraded"] == ["llm: the budget of the day is spent"]
             assert len(stub.asked) == 3

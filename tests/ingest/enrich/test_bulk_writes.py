@@ -15,7 +15,9 @@ from reverie.bus.streams import INGEST_ENRICH_BULK
 from reverie.contracts.events import MEMORY_STREAM
 from reverie.inference.embedder import OnnxEmbedder, Vectors
 from reverie_services.ingest import write_bursts
+from reverie_services.ingest.app import MAX_IN_FLIGHT
 from tests.support import tables
+from tests.support.import_files import send_import
 from tests.support.stack import Stack, eventually
 
 SCOPE = "project/shop"
@@ -29,12 +31,6 @@ FILE = f"""# {SCOPE}
 <!-- segment: one -->
 Oil is kept in the cellar.
 """
-
-
-async def _import(stack: Stack, data: str, kind: str) -> None:
-    headers = {"Authorization": f"Bearer {stack.key}", "Content-Type": kind}
-    async with stack.http.post(f"{stack.url}/v1/import", data=data, headers=headers) as answer:
-        assert answer.status == 200, await answer.text()
 
 
 async def _announced(bus: MessageBus) -> list[str]:
@@ -74,7 +70,8 @@ async def test_batches_imports_and_bursts_are_announced_in_bulk_and_all_else_is_
         assert reply.status == 200, reply
         expected.append(single)
         await eventually(announced)
-        await _import(alone, FILE, "text/markdown")
+        status, _ = await send_import(alone, FILE, kind="text/markdown")
+        assert status == 200
         expected.append(bulk)
         await eventually(announced)
         # What one tenant writes faster than it is embedded lets the others pass.
@@ -101,21 +98,16 @@ async def test_an_event_of_bulk_is_told_to_watchers_by_its_name(stack: Stack) ->
     items = [{"content": f"Wick {n} is trimmed", "scope": SCOPE} for n in range(3)]
     made = (await stack.post("/v1/remember/batch", {"items": items}))["items"]
 
-    async def told() -> list[str]:
-        page = await stack.get(f"/v1/events/page?event=remembered&after={start}")
-        assert all(item["event"] == "remembered" for item in page["items"])
-        return [item["data"]["id"] for item in page["items"]]
-
-    async def all_told() -> bool:
-        return await told() == [item["id"] for item in made]
-
-    await eventually(all_told)
+    await stack.settled()
+    page = await stack.get(f"/v1/events/page?event=remembered&after={start}")
+    told = [(item["event"], item["data"]["id"]) for item in page["items"]]
+    assert told == [("remembered", item["id"]) for item in made]
 
 
 async def test_a_single_memory_is_enriched_while_a_batch_of_its_tenant_waits(
     alone: Stack, nats_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    let_on, embed, count = asyncio.Event(), OnnxEmbedder.embed, 40
+    let_on, embed, count = asyncio.Event(), OnnxEmbedder.embed, MAX_IN_FLIGHT + 4
 
     async def embed_late(self: OnnxEmbedder, texts: Sequence[str]) -> Vectors:
         if any(text.startswith("Imported") for text in texts):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.stack import Stack, eventually
-from tests.support.tables import value
 
 SHOP = "project/shop"
 
 
-async def _made(stack: Stack, content: str, **fields: Any) -> str:
+async def _remember(stack: Stack, content: str, **fields: Any) -> str:
     """The id of a decision."""
     body = {"content": content, "scope": SHOP, "kind": "decision", **fields}
     made = await stack.post("/v1/remember", body)
@@ -21,11 +20,6 @@ REPLACEMENTS = {
     "tokens": ("Use jsonwebtoken for tokens", "Use jose instead of jsonwebtoken"),
     "unit tests": ("We use Jest for unit tests", "We moved from Jest to Vitest last week"),
     "dates": ("We use moment for dates", "Replaced moment with luxon"),
-    "background jobs": (
-        "Use Celery for background jobs",
-        "We dropped Celery in favour of Dramatiq",
-    ),
-    "metrics": ("We use StatsD for metrics", "StatsD was replaced by Prometheus"),
     "缓存": ("我们用 Memcached 做缓存", "从 Memcached 迁移到 Valkey"),
 }
 
@@ -33,8 +27,8 @@ REPLACEMENTS = {
 async def test_what_was_replaced_is_marked_and_stands_below_what_replaced_it(stack: Stack) -> None:
     pairs = {}
     for subject, (before, after) in REPLACEMENTS.items():
-        old = await _made(stack, before, kind="convention")
-        pairs[subject] = old, await _made(stack, after, kind="convention")
+        old = await _remember(stack, before, kind="convention")
+        pairs[subject] = old, await _remember(stack, after, kind="convention")
 
     async def replaced() -> bool:
         found = [(await stack.get(f"/v1/memories/{old}"))["status"] for old, _ in pairs.values()]
@@ -55,7 +49,7 @@ async def test_what_was_replaced_is_marked_and_stands_below_what_replaced_it(sta
 
 async def test_what_is_only_mentioned_is_not_replaced(stack: Stack) -> None:
     olds = [
-        await _made(stack, text)
+        await _remember(stack, text)
         for text in (
             "Deadlocks came from nested transactions opened by pgbouncer at shutdown",
             "Use npm for the docs",
@@ -63,19 +57,14 @@ async def test_what_is_only_mentioned_is_not_replaced(stack: Stack) -> None:
         )
     ]
     news = [
-        await _made(stack, text)
+        await _remember(stack, text)
         for text in (
             "Tests replace pgbouncer by a socket pair, which made them twice as quick",
             "Use pnpm instead of npm for the app",
             "We moved from Jest to Vitest",
         )
     ]
-
-    async def compared() -> bool:
-        backlog = "select count(*) from memory where tenant = %s and enriched_version < version"
-        return not value(stack.admin_url, backlog, stack.number())
-
-    await eventually(compared)
+    await stack.settled()
     for memory in (*olds, *news):
         found = await stack.get(f"/v1/memories/{memory}")
         assert found["status"] == "active"
@@ -87,8 +76,8 @@ async def test_a_contradicted_memory_stands_below_what_contradicts_it_and_in_no_
     stack: Stack,
 ) -> None:
     text = "The connection pool of the gateway holds {} connections"
-    old = await _made(stack, text.format(8), kind="convention")
-    new = await _made(stack, text.format(20), kind="convention")
+    old = await _remember(stack, text.format(8), kind="convention")
+    new = await _remember(stack, text.format(20), kind="convention")
 
     async def contradicted() -> bool:
         found = await stack.get(f"/v1/memories/{old}")
@@ -108,29 +97,10 @@ async def test_a_contradicted_memory_stands_below_what_contradicts_it_and_in_no_
     assert text.format(8) in (await stack.get("/v1/context?project=shop"))["markdown"]
 
 
-async def test_a_later_decision_contradicts_the_earlier_one_which_becomes_doubtful(
-    stack: Stack,
-) -> None:
-    old = await _made(stack, "Tokens are valid for 15 minutes")
-    before = await stack.get(f"/v1/memories/{old}")
-    new = await _made(stack, "Tokens are valid for 30 minutes")
-
-    async def linked() -> Any:
-        found = await stack.get(f"/v1/memories/{old}")
-        return [n for n in found["neighbours"] if n["type"] == "contradicts"]
-
-    await eventually(linked)
-    after = await stack.get(f"/v1/memories/{old}")
-    [edge] = [n for n in after["neighbours"] if n["type"] == "contradicts"]
-    assert (edge["id"], edge["direction"]) == (new, "in")
-    assert after["confidence"] < before["confidence"] <= 1
-    assert after["status"] == "active"
-
-
 async def test_in_a_series_of_values_each_contradicts_only_the_previous_one(stack: Stack) -> None:
     ids = [
-        await _made(stack, f"The connection pool of the gateway holds {many} connections")
-        for many in (8, 12, 20, 32, 64)
+        await _remember(stack, f"The connection pool of the gateway holds {many} connections")
+        for many in (8, 12, 20, 32)
     ]
 
     async def linked() -> Any:
@@ -142,7 +112,7 @@ async def test_in_a_series_of_values_each_contradicts_only_the_previous_one(stac
             for n in one["neighbours"]
             if n["type"] == "contradicts" and n["direction"] == "in"
         }
-        return (found, near, told) if len(told) >= 4 else None
+        return (found, near, told) if len(told) >= 3 else None
 
     found, near, told = await eventually(linked)
     assert told == set(zip(ids[1:], ids, strict=False))
@@ -153,10 +123,10 @@ async def test_in_a_series_of_values_each_contradicts_only_the_previous_one(stac
 
 async def test_the_id_of_a_merged_memory_resolves_to_the_surviving_one(stack: Stack) -> None:
     first = "The upload handler lives in src/upload/handler.ts"
-    one = await _made(stack, first, tags=["upload"], scope=SHOP)
-    elsewhere = await _made(stack, first + ".", scope="project/other")
+    one = await _remember(stack, first, tags=["upload"], scope=SHOP)
+    elsewhere = await _remember(stack, first + ".", scope="project/other")
     fuller = first + ", and it delegates to src/upload/store.ts"
-    two = await _made(stack, fuller, tags=["s3"])
+    two = await _remember(stack, fuller, tags=["s3"])
 
     async def merged() -> Any:
         reply = await stack.call("GET", f"/v1/memories/{two}")
@@ -183,11 +153,9 @@ async def test_the_id_of_a_merged_memory_resolves_to_the_surviving_one(stack: St
     assert [n["id"] for n in near if n["type"] == "relates_to"] == [one]
 
 
-async def test_each_memory_of_a_batch_is_compared_with_those_before_it(
-    stack: Stack,
-) -> None:
+async def test_each_memory_of_a_batch_is_compared_with_those_before_it(stack: Stack) -> None:
     """Models read several at a time; what says alike is found as if they came one by one."""
-    parts = ("upload", "invoice", "mailer", "report", "search", "login")
+    parts = ("upload", "invoice", "mailer")
     short = [f"The {part} handler lives in src/{part}/handler.ts" for part in parts]
     # The longer ones are read last, and come right after the ones that they say again.
     told = [

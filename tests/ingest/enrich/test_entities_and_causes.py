@@ -12,7 +12,7 @@ OPEN = "select n.content from edge e join memory n on n.tenant = e.tenant and n.
 TOUCHED = OPEN + "where e.src = %s and e.kind = 'touches' and e.known_to is null order by 1"
 
 
-async def _near(stack: Stack, memory: str, kind: str, **more: Any) -> list[dict[str, Any]]:
+async def _neighbours(stack: Stack, memory: str, kind: str, **more: Any) -> list[dict[str, Any]]:
     detail = await stack.get(f"/v1/memories/{memory}", **more)
     return [near for near in detail["neighbours"] if near["type"] == kind]
 
@@ -20,12 +20,7 @@ async def _near(stack: Stack, memory: str, kind: str, **more: Any) -> list[dict[
 async def _remember(stack: Stack, content: str, **fields: Any) -> str:
     """The id of a memory whose slow path is done."""
     made: dict[str, str] = await stack.post("/v1/remember", {"content": content, **fields})
-    sql = "select 1 from memory where id = %s and enriched_version = version"
-
-    async def done() -> bool:
-        return bool(admin_rows(stack.admin_url, sql, made["id"]))
-
-    await eventually(done)
+    await stack.settled()
     return made["id"]
 
 
@@ -35,20 +30,16 @@ async def test_memories_that_name_the_same_entity_share_a_node_that_no_list_show
     shop = {"scope": "project/shop"}
     one = await _remember(stack, "Postgres answers on port 5433, see src/db.ts", **shop)
     two = await _remember(stack, "PostgreSQL is backed up every night", **shop)
-    [near] = await _near(stack, two, "touches")
+    [near] = await _neighbours(stack, two, "touches")
     node = await stack.get(f"/v1/memories/{near['id']}")
     assert (node["kind"], node["content"], node["scope"]) == (
         "entity",
         "postgresql",
         "project/shop",
     )
-    labels = {(near["kind"], near["label"]) for near in await _near(stack, one, "touches")}
-    assert labels == {
-        ("entity", "postgresql"),
-        ("entity", "port 5433"),
-        ("file", "src/db.ts"),
-    }
-    assert [near["id"] for near in await _near(stack, one, "relates_to")] == [two]
+    labels = {(near["kind"], near["label"]) for near in await _neighbours(stack, one, "touches")}
+    assert labels == {("entity", "postgresql"), ("entity", "port 5433"), ("file", "src/db.ts")}
+    assert [near["id"] for near in await _neighbours(stack, one, "relates_to")] == [two]
     listed = await stack.get("/v1/memories")
     assert {item["id"] for item in listed["items"]} == {one, two}
     found = await stack.post("/v1/recall", {"query": "postgresql"})
@@ -60,7 +51,7 @@ async def test_memories_that_name_the_same_entity_share_a_node_that_no_list_show
 
 async def test_an_entity_name_of_one_agent_is_not_shown_to_another(stack: Stack) -> None:
     mine = await _remember(stack, "I keep secretPlanner for myself", scope="agent/a")
-    [node] = await _near(stack, mine, "touches")
+    [node] = await _neighbours(stack, mine, "touches")
     assert (await stack.get(f"/v1/memories/{node['id']}"))["scope"] == "agent/a"
     other = stack.key_of(agent="b", reads=("agent/b/*", "project/*"), writes=("agent/b/*",))
     assert (await stack.call("GET", f"/v1/memories/{node['id']}", key=other)).status == 404
@@ -73,7 +64,7 @@ async def test_a_bug_is_linked_to_its_stated_effects_and_never_in_a_circle(stack
     )
     said = "Raised pool size in src/db/pool.ts because the connection pool ran dry under load"
     decision = await _remember(stack, said, kind="decision", **shop)
-    [effect] = await _near(stack, bug, "led_to")
+    [effect] = await _neighbours(stack, bug, "led_to")
     assert (effect["id"], effect["direction"]) == (decision, "out")
     sql = "select meta, weight from edge where kind = 'led_to' and tenant = %s"
     [(meta, weight)] = admin_rows(stack.admin_url, sql, stack.number())
@@ -82,7 +73,7 @@ async def test_a_bug_is_linked_to_its_stated_effects_and_never_in_a_circle(stack
     told = [{"to": bug, "type": "led_to"}]
     turned = "Workers restart hourly because the connection pool runs dry under load"
     before = await _remember(stack, turned, kind="context", edges=told, **shop)
-    edges = [n for n in await _near(stack, before, "led_to") if n["id"] == bug]
+    edges = [n for n in await _neighbours(stack, before, "led_to") if n["id"] == bug]
     assert [edge["direction"] for edge in edges] == ["out"]
 
 
@@ -123,4 +114,4 @@ async def test_a_memory_is_linked_to_its_session_node_if_there_is_one(stack: Sta
     key = f"session:{session}"
     admin_rows(stack.admin_url, "update memory set key = %s where id = %s", key, node)
     memory = await _remember(stack, "Deploys run at noon", scope="project/shop", session=session)
-    assert [near["id"] for near in await _near(stack, memory, "learned_in")] == [node]
+    assert [near["id"] for near in await _neighbours(stack, memory, "learned_in")] == [node]

@@ -6,18 +6,16 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import partial
 from typing import LiteralString
 from uuid import UUID
 
 import pytest
 
 from reverie.domain.entities.recognition import Entity, extract_entities
-from reverie_services.ingest.enrich import derivation_timeout, mentions
-from reverie_services.ingest.enrichment_batches import MAX_BATCH_TEXTS
+from reverie_services.ingest.enrich import derivation_timeout, enrichment, mentions
 from tests.support import tables
 from tests.support.log_capture import capture_logs
-from tests.support.stack import Stack, eventually
+from tests.support.stack import Stack
 
 ENRICHED: LiteralString = "select enriched_version >= version from memory where id = %s"
 VECTORS: LiteralString = """
@@ -45,16 +43,14 @@ async def test_a_memory_that_takes_too_long_to_read_holds_up_no_others(
         body = {"content": content, "scope": "project/shop"}
         return str((await stack.post("/v1/remember", body))["id"])
 
-    async def is_enriched(memory: str) -> bool:
-        return bool(tables.value(stack.admin_url, ENRICHED, memory))
-
     with capture_logs() as logs, ExitStack() as at_the_end:
         at_the_end.callback(is_over.set)
         first = await remember("Deploys go through Redis in src/deploy.py")
         hostile = await remember(HOSTILE)
         last = await remember("The cache lies in Redis, see src/cache.py")
+        await stack.settled()
         for memory in (first, hostile, last):
-            await eventually(partial(is_enriched, memory))
+            assert tables.value(stack.admin_url, ENRICHED, memory)
     assert len(readings) == 1
     assert [line["part"] for line in logs if line["event"] == "derivation_cut"] == ["mentions"]
 
@@ -63,21 +59,18 @@ async def test_a_memory_that_takes_too_long_to_embed_keeps_the_vectors_it_has(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(derivation_timeout, "EMBEDDING_SECONDS", 0.0)
+    monkeypatch.setattr(enrichment, "MAX_BATCH_TEXTS", 2)
     sentences = (f"Part {n} of the manual explains lamp {n * 7} and its wick." for n in range(600))
     contents = ["A lamp is lit at dusk.", "\n\n".join(sentences), "Oil is kept in the cellar."]
-
-    async def is_enriched(memory: str) -> bool:
-        return bool(tables.value(stack.admin_url, ENRICHED, memory))
 
     with capture_logs() as logs:
         items = [{"content": content, "scope": "project/shop"} for content in contents]
         answer = await stack.post("/v1/remember/batch", {"items": items})
         memories = [item["id"] for item in answer["items"]]
-        for memory in memories:
-            await eventually(partial(is_enriched, memory))
+        await stack.settled()
     chunks = [tables.value(stack.admin_url, VECTORS, memory) for memory in memories]
     cuts = [line for line in logs if line["event"] == "derivation_cut"]
-    assert chunks == [1, MAX_BATCH_TEXTS, 1]
+    assert chunks == [1, 2, 1]
     assert [(line["memory"], line["part"]) for line in cuts] == [(memories[1], "vectors")]
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import psycopg
 import pytest
 
+from reverie.domain.core.errors import Unavailable
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.search.reindex import ReindexStore
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.ingest.enrich import derivation_timeout
+from reverie_services.ingest.enrich import derivation_timeout, enrichment, reindex
 from reverie_services.ingest.enrich.reindex import (
     ReindexDependencies,
     ReindexTarget,
@@ -25,7 +24,7 @@ from tests.support.commands import command
 from tests.support.import_files import export_file, memory_line, send_import
 from tests.support.recall_engines import MadeUpModels
 from tests.support.stack import Stack, eventually, running_stack
-from tests.support.store_setup import PATH, admin_rows, new, open_store, write
+from tests.support.store_setup import PATH, Store, admin_rows, new, write
 
 TEXTS = (
     "The pool in src/db/pool.ts leaks connections because the timeout is never cleared",
@@ -34,7 +33,6 @@ TEXTS = (
     "getUserById in src/users/repo.ts reads through the cache of the session store",
     "Always run the linter before a commit of src/billing/invoice.ts",
 )
-LEFT = 280
 QUERIES = (
     "connection pool leak",
     "连接池",
@@ -64,7 +62,7 @@ async def stack(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
         yield made
 
 
-def _derived(stack: Stack) -> dict[str, list[str]]:
+def _read_derived(stack: Stack) -> dict[str, list[str]]:
     rows = {name: admin_rows(stack.admin_url, query) for name, query in DERIVED.items()}
     return {name: sorted(map(repr, found)) for name, found in rows.items()}
 
@@ -91,27 +89,19 @@ def _damage(stack: Stack) -> None:
             connection.execute(statement)
 
 
-def _words(url: str, *arguments: str) -> tuple[str, ...]:
+def _build_command(url: str, *arguments: str) -> tuple[str, ...]:
     settings = (f"database_url={url}", f"home={model_home()}")
     sets = [part for one in settings for part in ("--set", one)]
     return ("reindex", "--json", *sets, *arguments)
 
 
-async def _begun(url: str, *arguments: str) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "reverie.cli.app.main", *_words(url, *arguments)),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-
-
 async def _reindex(url: str, *arguments: str) -> Any:
-    code, told, shown = await command({}, *_words(url, *arguments))
+    code, told, shown = await command({}, *_build_command(url, *arguments))
     assert code == 0, shown
     return json.loads(told), shown
 
 
-async def _recalled(stack: Stack) -> list[list[tuple[str, float]]]:
+async def _recall_all(stack: Stack) -> list[list[tuple[str, float]]]:
     async def ranked() -> bool:
         return admin_rows(stack.admin_url, "select count(*) from edge_change") == [(0,)]
 
@@ -121,14 +111,14 @@ async def _recalled(stack: Stack) -> list[list[tuple[str, float]]]:
     return [[(one["id"], one["score"]) for one in answer["memories"]] for answer in answers]
 
 
-def _same(one: list[list[tuple[str, float]]], other: list[list[tuple[str, float]]]) -> None:
+def _check_same(one: list[list[tuple[str, float]]], other: list[list[tuple[str, float]]]) -> None:
     """The same hits in the same order; scores may fade by a hair while the test runs."""
     for hits, found in zip(one, other, strict=True):
         assert [hit for hit, _ in hits] == [hit for hit, _ in found]
         assert [score for _, score in hits] == pytest.approx([s for _, s in found], abs=1e-3)
 
 
-async def _filled(stack: Stack) -> None:
+async def _fill(stack: Stack) -> None:
     items = [{"content": text, "scope": "project/shop", "tags": ["tag"]} for text in TEXTS]
     await stack.post("/v1/remember/batch", {"items": items})
     asked = {"record": {"problem": "The till of the shop prints every receipt twice."}}
@@ -140,27 +130,22 @@ async def _filled(stack: Stack) -> None:
         {"role": "assistant", "content": "The apples come from the store in Kent."},
     ]
     await stack.post("/v1/turns", {"session": session["session"], "turns": turns})
-
-    async def enriched() -> bool:
-        behind = "select count(*) from memory where enriched_version < version"
-        return admin_rows(stack.admin_url, behind) == [(0,)]
-
-    await eventually(enriched)
+    await stack.settled()
 
 
 async def test_reindexing_restores_derived_data_and_recall_answers_as_before(stack: Stack) -> None:
-    await _filled(stack)
-    before, found = _derived(stack), await _recalled(stack)
+    await _fill(stack)
+    before, found = _read_derived(stack), await _recall_all(stack)
     assert all(before.values())
     _damage(stack)
-    assert all(_derived(stack)[name] != before[name] for name in before)
+    assert all(_read_derived(stack)[name] != before[name] for name in before)
     done, shown = await _reindex(stack.admin_url, "--tenant", "default")
     counts = {"words": 6, "turns": 3, "anchors": 6, "vectors": 6}
     assert done == {"default": counts}
     assert "default: vectors 6 of 6" in shown
-    after = _derived(stack)
+    after = _read_derived(stack)
     assert {name for name in before if before[name] != after[name]} == set()
-    _same(await _recalled(stack), found)
+    _check_same(await _recall_all(stack), found)
     own = "select id from memory where kind not in ('file', 'entity') order by id"
     ids = admin_rows(stack.admin_url, own)
     admin_rows(
@@ -170,38 +155,33 @@ async def test_reindexing_restores_derived_data_and_recall_answers_as_before(sta
     )
     done, _ = await _reindex(stack.admin_url, "--parts", "words,anchors")
     assert done["default"]["words"] == 1
-    assert _derived(stack) == after
+    assert _read_derived(stack) == after
     assert admin_rows(stack.admin_url, "select * from reindex_progress") == []
 
 
 async def test_an_interrupted_reindex_resumes_and_leaves_nothing_out(
-    database: DatabaseUrls,
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No service runs: the slow path has reached none of the memories."""
-    async with open_store(database) as store:
-        items = [
-            new(f"Note {n} is about src/part{n}.py", scope="project/shop") for n in range(LEFT)
-        ]
-        await write(store, *items)
+    monkeypatch.setattr(reindex, "BATCH_SIZE", 5)
+    await write(store, *(new(f"See src/part{n}.py", scope="project/shop") for n in range(12)))
     what = ("--tenant", "one", "--parts", "anchors")
-    process = await _begun(database.admin_url, *what)
+    save_position, url = ReindexStore.save_position, store.admin_url
 
-    async def came() -> Any:
-        assert process.returncode is None, await process.communicate()
-        found = "select after from reindex_progress where part = 'anchors'"
-        return await asyncio.to_thread(admin_rows, database.admin_url, found)
+    async def save_and_break_off(self: ReindexStore, *place: Any) -> None:
+        await save_position(self, *place)
+        raise Unavailable("the process", "it was stopped")
 
-    await eventually(came, 120, 0.01)
-    process.kill()
-    await process.communicate()
-    place = "select count(*) from memory m join reindex_progress r on m.id > r.after"
-    [(left,)] = admin_rows(database.admin_url, place + " where m.kind = 'context'")
-    assert 0 < left < LEFT
-    done, _ = await _reindex(database.admin_url, *what)
-    assert done == {"one": {"anchors": left}}
+    with monkeypatch.context() as patch:
+        patch.setattr(ReindexStore, "save_position", save_and_break_off)
+        assert (await command({}, *_build_command(url, *what)))[0] != 0
+    [(_, part, _)] = admin_rows(url, "select * from reindex_progress")
+    assert part == "anchors"
+    done, _ = await _reindex(url, *what)
+    assert done == {"one": {"anchors": 7}}
     touched = "select count(*), count(distinct src), count(distinct dst) from edge"
-    assert admin_rows(database.admin_url, touched) == [(LEFT, LEFT, LEFT)]
-    assert admin_rows(database.admin_url, "select * from reindex_progress") == []
+    assert admin_rows(url, touched) == [(12, 12, 12)]
+    assert admin_rows(url, "select * from reindex_progress") == []
 
 
 class OneModel(MadeUpModels):
@@ -215,20 +195,20 @@ class OneModel(MadeUpModels):
 
 
 async def test_a_text_whose_embedding_is_cut_keeps_its_vectors(
-    database: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = "\n\n".join(f"Part {n} of the manual explains lamp {n}. " * 40 for n in range(30))
-    async with open_store(database) as store:
-        await write(store, new(text), new("A lamp is lit at dusk."))
-        deps = ReindexDependencies(
-            cast("Any", OneModel()), EnrichmentStore(store.db), ReindexStore(store.db)
-        )
+    monkeypatch.setattr(enrichment, "MAX_BATCH_TEXTS", 2)
+    text = "\n\n".join(f"Part {n} of the manual explains lamp {n}. " * 40 for n in range(6))
+    await write(store, new(text), new("A lamp is lit at dusk."))
+    deps = ReindexDependencies(
+        cast("Any", OneModel()), EnrichmentStore(store.db), ReindexStore(store.db)
+    )
 
-        async def list_vectors() -> list[Any]:
-            await reindex_tenant(deps, store.me.tenant, [ReindexTarget.VECTORS], lambda *_: None)
-            return admin_rows(database.admin_url, f"{DERIVED['vector']} order by 1, 2")
+    async def list_vectors() -> list[Any]:
+        await reindex_tenant(deps, store.me.tenant, [ReindexTarget.VECTORS], lambda *_: None)
+        return admin_rows(store.admin_url, f"{DERIVED['vector']} order by 1, 2")
 
-        before = await list_vectors()
-        assert len(before) > 20
-        monkeypatch.setattr(derivation_timeout, "EMBEDDING_SECONDS", 0.0)
-        assert await list_vectors() == before
+    before = await list_vectors()
+    assert len(before) > 4
+    monkeypatch.setattr(derivation_timeout, "EMBEDDING_SECONDS", 0.0)
+    assert await list_vectors() == before

@@ -7,18 +7,31 @@ import json
 from io import BytesIO
 from typing import Any
 
+import aiohttp
 import pytest
 from yarl import URL
 
 from reverie.domain.access.principals import KeyRole
 from reverie.domain.core.ids import new_id
+from reverie.store.memories import export_import
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.recall.routes.export import JSONL_HEADER
-from tests.support.import_files import send_import
+from reverie_services.ingest.write import jsonl_import
+from tests.support.import_files import (
+    AT,
+    Line,
+    edge_line,
+    export_file,
+    memory_line,
+    send_import,
+    session_line,
+    stale_mark,
+    version_line,
+)
 from tests.support.stack import Stack, eventually, running_stack
 from tests.support.tables import run, value
 
+JSONL = {"Content-Type": "application/x-ndjson"}
 SECRET = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
 
 
@@ -39,53 +52,18 @@ def _lines(data: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in data.splitlines()]
 
 
-def _file(*records: dict[str, Any]) -> bytes:
-    return "\n".join([JSONL_HEADER, *map(json.dumps, records)]).encode()
+def _turn_line(session: Line, content: str) -> Line:
+    turn = {"type": "turn", "id": str(new_id()), "session": session["id"], "ordinal": 0, "at": AT}
+    return {**turn, "role": "user", "content": content}
 
 
-def _memory(content: str, **fields: Any) -> dict[str, Any]:
-    return {
-        "type": "memory",
-        "id": str(new_id()),
-        "scope": "project/shop",
-        "kind": "context",
-        "tier": "warm",
-        "status": "active",
-        "version": 1,
-        "content": content,
-        "confidence": 0.8,
-        "pinned": False,
-        "source": "remember",
-        "created": "2026-01-02T03:04:05+00:00",
-        "updated": "2026-01-02T03:04:05+00:00",
-        **fields,
-    }
-
-
-def _edge(source: str, target: str, kind: str = "led_to") -> dict[str, Any]:
-    return {
-        "type": "edge",
-        "id": str(new_id()),
-        "src": source,
-        "dst": target,
-        "kind": kind,
-        "weight": 0.5,
-        "known_from": "2026-01-02T03:04:05+00:00",
-    }
-
-
-async def _refused(stack: Stack, data: bytes, query: str = "", **more: str) -> dict[str, str]:
-    """The refusal of a file as reasons by place."""
-    status, body = await send_import(stack, BytesIO(data), query, **more)
-    assert status == 422, body
-    return {one["field"]: one["reason"] for one in body["errors"]}
-
-
-async def test_a_file_is_imported_once_and_conflicts_with_the_store_are_named(
-    stack: Stack,
-) -> None:
-    one, two = _memory("Tokens are signed with RS256", tags=["jwt"]), _memory("Keys rotate daily")
-    data = _file(one, two, _edge(one["id"], two["id"]), _edge(two["id"], one["id"]))
+async def test_a_file_is_imported_once_and_conflicts_with_the_store_are_named(stack: Stack) -> None:
+    one, two = (
+        memory_line("Tokens are signed with RS256", tags=["jwt"]),
+        memory_line("Keys rotate daily"),
+    )
+    edges = [edge_line(src=src["id"], dst=dst["id"]) for src, dst in ((one, two), (two, one))]
+    data = export_file(one, two, *edges)
     before = await _export(stack)
     dry = await _import(stack, data, "?dry_run=true")
     assert (dry["created"], dry["rejected"], dry["dry_run"]) == (3, 1, True)
@@ -101,35 +79,17 @@ async def test_a_file_is_imported_once_and_conflicts_with_the_store_are_named(
     assert found["memories"][0]["id"] == one["id"]
 
 
-async def test_a_file_with_unsound_lines_is_refused_as_a_whole_with_line_and_field(
-    stack: Stack,
-) -> None:
-    bad = [
-        {**_memory("theirs"), "tenant": "another"},
-        {**_memory("no such kind"), "kind": "sorcery"},
-    ]
-    data = _file(_memory("Keys rotate daily"), *bad) + b'\n{"type": "memory", oops\n'
-    for query in ("", "?dry_run=true"):
-        reasons = await _refused(stack, data, query)
-        assert list(reasons) == ["line 3: tenant", "line 4: kind", "line 5"]
-        assert "not a kind" in reasons["line 4: kind"]
-    assert b"Keys rotate daily" not in await _export(stack)
-
-
 async def test_a_secret_in_a_file_is_redacted_as_in_a_write(stack: Stack) -> None:
     told = f"the key is {SECRET}"
-    memory = _memory(told, summary=told, tags=[SECRET], metadata={"password": "hunter2-Xy9!"})
-    then = {"version": 0, "reason": told, "known_from": memory["created"]}
-    version = {"type": "memory_version", "memory": memory["id"], "content": told, **then}
-    version |= {"status": "active", "known_to": memory["created"]}
-    version["state"] = {"summary": told, "tags": [SECRET], "git": {"branch": SECRET}}
-    talk = {"type": "session", "id": str(new_id()), "agent": "ann", "scope": "project/shop"}
-    talk |= {"started": memory["created"], "appended": memory["created"], "summary": told}
-    turn = {"type": "turn", "id": str(new_id()), "session": talk["id"], "ordinal": 0}
-    turn |= {"role": "user", "content": told, "at": memory["created"]}
+    metadata = {"password": "hunter2-Xy9!"}
+    memory = memory_line(told, summary=told, tags=[SECRET], metadata=metadata)
+    state = {"summary": told, "tags": [SECRET], "git": {"branch": SECRET}}
+    version = version_line(memory, content=told, reason=told, state=state)
+    session = session_line(summary=told)
     summary = {"type": "summary", "scope": "project/shop", "version": 1, "content": told}
-    summary |= {"tokens": 4, "updated": memory["created"]}
-    made = await _import(stack, _file(memory, version, talk, turn, summary))
+    summary |= {"tokens": 4, "updated": AT}
+    lines = (memory, version, session, _turn_line(session, told), summary)
+    made = await _import(stack, export_file(*lines))
     assert (made["created"], made["rejected"]) == (5, 0)
     assert made["redactions"] >= 11
     out = await _export(stack)
@@ -138,7 +98,7 @@ async def test_a_secret_in_a_file_is_redacted_as_in_a_write(stack: Stack) -> Non
     assert (await stack.get(f"/v1/memories/{memory['id']}"))["content"].startswith("the key is [")
 
 
-async def _rich(stack: Stack) -> None:
+async def _fill(stack: Stack) -> None:
     """Memories of every sort, with all that hangs on them."""
     shop = {"scope": "project/shop"}
     body = {**shop, "content": "Use jsonwebtoken in src/auth.ts", "key": "jwt", "tags": ["b", "a"]}
@@ -190,7 +150,7 @@ async def _rich(stack: Stack) -> None:
 
 
 async def test_an_imported_export_is_exported_identically(stack: Stack) -> None:
-    await _rich(stack)
+    await _fill(stack)
     first = await _export(stack)
     held = _lines(first)
     assert {one["type"] for one in held} >= {"memory", "memory_version", "edge", "anchor", "turn"}
@@ -202,8 +162,10 @@ async def test_an_imported_export_is_exported_identically(stack: Stack) -> None:
     assert made["rejected"] == 0, made
     assert await _export(stack, elsewhere) == first
     # Two that were never compared, after the others: once they are one, all went the slow way.
-    twins = [_memory(f"Backups of src/db.ts go to S3{end}", scope="project/b") for end in ("", ".")]
-    await _import(stack, _file(*twins), key=elsewhere)
+    twins = [
+        memory_line(f"Backups of src/db.ts go to S3{end}", scope="project/b") for end in ("", ".")
+    ]
+    await _import(stack, export_file(*twins), key=elsewhere)
 
     async def merged() -> Any:
         shown = await stack.get(f"/v1/memories/{twins[1]['id']}", key=elsewhere)
@@ -223,12 +185,14 @@ async def test_an_imported_export_is_exported_identically(stack: Stack) -> None:
 async def test_a_line_cannot_set_derived_fields_and_nodes_and_merged_memories_stay_unsearched(
     stack: Stack,
 ) -> None:
-    kept = _memory("Tokens are signed with RS256", doc=1, enriched_version=9, words="'forged':1")
-    gone = _memory("Tokens rotate", status="superseded", superseded_by=kept["id"])
+    kept = memory_line(
+        "Tokens are signed with RS256", doc=1, enriched_version=9, words="'forged':1"
+    )
+    gone = memory_line("Tokens rotate", status="superseded", superseded_by=kept["id"])
     gone["merged_into"] = kept["id"]
-    node = _memory("src/tokens.ts", kind="file", key="file:src/tokens.ts")
-    again = _memory("Carts expire", doc=1)
-    made = await _import(stack, _file(kept, gone, node, again))
+    node = memory_line("src/tokens.ts", kind="file", key="file:src/tokens.ts")
+    again = memory_line("Carts expire", doc=1)
+    made = await _import(stack, export_file(kept, gone, node, again))
     assert (made["created"], made["rejected"]) == (4, 0)
     await stack.settled()
     for query in ("tokens", "forged", "src/tokens.ts"):
@@ -238,38 +202,37 @@ async def test_a_line_cannot_set_derived_fields_and_nodes_and_merged_memories_st
     assert (shown["id"], shown["merged_from"]) == (kept["id"], gone["id"])
     other = stack.apart().key
     twin = {**kept, "id": str(new_id())}
-    await _import(stack, _file(twin), key=other)
-    await _import(stack, _file(gone, kept), key=other)
+    await _import(stack, export_file(twin), key=other)
+    await _import(stack, export_file(gone, kept), key=other)
     shown = await stack.get(f"/v1/memories/{gone['id']}", key=other)
     assert shown["id"] == twin["id"]
 
 
 async def test_a_key_exports_what_it_may_read_and_imports_where_it_may_write(stack: Stack) -> None:
-    mine, other = _memory("ours", scope="project/a"), _memory("theirs", scope="project/b")
-    await _import(stack, _file(mine, other))
+    mine, other = memory_line("ours", scope="project/a"), memory_line("theirs", scope="project/b")
+    await _import(stack, export_file(mine, other))
     key = stack.key_of(role=KeyRole.WRITER, reads=("project/a",), writes=("project/a",))
     seen = [one for one in _lines(await _export(stack, key)) if one["type"] == "memory"]
     assert [one["id"] for one in seen] == [mine["id"]]
-    data = _file(_memory("into a", scope="project/a"), _memory("into b", scope="project/b"))
-    assert list(await _refused(stack, data, key=key)) == ["line 3: scope"]
+    data = export_file(
+        memory_line("into a", scope="project/a"), memory_line("into b", scope="project/b")
+    )
+    status, body = await send_import(stack, data, key=key)
+    assert (status, body["field"]) == (422, "line 3: scope")
     assert b"into a" not in await _export(stack)
 
 
 async def test_transcripts_of_another_agent_are_refused(stack: Stack) -> None:
-    at = "2026-01-02T03:04:05+00:00"
-    talks, said = [], []
-    for agent in ("ann", "bob"):
-        talk = {"type": "session", "id": str(new_id()), "agent": agent, "scope": "project/shop"}
-        talks.append({**talk, "started": at, "appended": at})
-        turn = {"type": "turn", "id": str(new_id()), "session": talk["id"], "ordinal": 0, "at": at}
-        said.append({**turn, "role": "user", "content": f"said to {agent}"})
+    sessions = [session_line(agent=agent) for agent in ("ann", "bob")]
+    turns = [_turn_line(one, f"said to {one['agent']}") for one in sessions]
     ann = stack.key_of(role=KeyRole.WRITER, agent="ann")
-    assert list(await _refused(stack, _file(*talks, *said), key=ann)) == ["line 3: agent"]
-    made = await _import(stack, _file(talks[0], said[0]), key=ann)
+    status, body = await send_import(stack, export_file(*sessions, *turns), key=ann)
+    assert (status, body["field"]) == (422, "line 3: agent")
+    made = await _import(stack, export_file(sessions[0], turns[0]), key=ann)
     assert made["created"] == 2
     # Into a transcript of another agent that stands, no turn comes either.
-    await _import(stack, _file(talks[1]))
-    made = await _import(stack, _file(said[1]), key=ann)
+    await _import(stack, export_file(sessions[1]))
+    made = await _import(stack, export_file(turns[1]), key=ann)
     assert (made["created"], made["rejected"]) == (0, 1)
     assert b"said to bob" not in await _export(stack)
 
@@ -277,7 +240,7 @@ async def test_transcripts_of_another_agent_are_refused(stack: Stack) -> None:
 async def test_a_truncated_or_oversized_upload_changes_nothing(
     database: DatabaseUrls, nats_url: str
 ) -> None:
-    data = _file(*(_memory(f"Fact {n}") for n in range(20)))
+    data = export_file(*(memory_line(f"Fact {n}") for n in range(20)))
     async with running_stack(database, nats_url, model_home(), import_limit=len(data)) as stack:
         before = await _export(stack)
         url = URL(stack.url)
@@ -291,26 +254,14 @@ async def test_a_truncated_or_oversized_upload_changes_nothing(
         writer.write_eof()
         await reader.read()
         writer.close()
-        headers = {"Authorization": f"Bearer {stack.key}", "Content-Type": "application/x-ndjson"}
-        longer = data + b"\n" + data
-        async with stack.http.post(
-            f"{stack.url}/v1/import", data=BytesIO(longer), headers=headers
-        ) as answer:
-            assert answer.status == 413
-            assert "import_limit" in (await answer.json())["detail"]
-        whole = BytesIO(b" " * ((1 << 20) + 1))
-        async with stack.http.post(f"{stack.url}/mcp", data=whole, headers=headers) as answer:
-            assert answer.status == 413
-            assert "body_limit" in (await answer.json())["detail"]
+        for path, body, setting in (
+            ("/v1/import", data + b"\n" + data, "import_limit"),
+            ("/mcp", b" " * ((1 << 20) + 1), "body_limit"),
+        ):
+            reply = await stack.call("POST", path, data=BytesIO(body), headers=JSONL)
+            assert (reply.status, setting in reply.body["detail"]) == (413, True), path
         assert await _export(stack) == before
         assert (await _import(stack, data))["created"] == 20
-
-
-async def test_forgotten_memories_are_in_no_export(stack: Stack) -> None:
-    made = await stack.post("/v1/remember", {"content": "to be forgotten", "scope": "project/shop"})
-    run(stack.admin_url, "update memory set status = 'deleted' where id = %s", made["id"])
-    assert made["id"].encode() not in await _export(stack)
-    assert b"to be forgotten" not in await _export(stack)
 
 
 @pytest.mark.parametrize(
@@ -320,13 +271,13 @@ async def test_forgotten_memories_are_in_no_export(stack: Stack) -> None:
 async def test_the_conflict_strategy_decides_which_side_wins(
     stack: Stack, strategy: str, content: str, outcome: str
 ) -> None:
-    old = _memory("older")
-    await _import(stack, _file(old))
+    old = memory_line("older")
+    await _import(stack, export_file(old))
     new = {**old, "content": "newer", "updated": "2026-02-02T03:04:05+00:00"}
-    made = await _import(stack, _file(new), f"?strategy={strategy}")
+    made = await _import(stack, export_file(new), f"?strategy={strategy}")
     assert made[outcome] == 1
     assert (await stack.get(f"/v1/memories/{old['id']}"))["content"] == content
-    again = await _import(stack, _file(new), f"?strategy={strategy}")
+    again = await _import(stack, export_file(new), f"?strategy={strategy}")
     assert again["skipped"] == 1
 
 
@@ -334,7 +285,7 @@ async def test_a_memory_replaced_by_an_import_was_current_until_then(stack: Stac
     old = await stack.post(
         "/v1/remember", {"content": "older", "key": "port", "scope": "project/shop"}
     )
-    made = await _import(stack, _file(_memory("newer", key="port")), "?strategy=replace")
+    made = await _import(stack, export_file(memory_line("newer", key="port")), "?strategy=replace")
     assert made["created"] == 1
     now, before = (await stack.get(f"/v1/memories/{old['id']}/history"))["items"]
     assert (now["status"], before["status"]) == ("superseded", "active")
@@ -347,26 +298,77 @@ begin
   raise exception 'the disk is full';
 end $$;
 create trigger broken before insert on memory for each row
-  when (new.content like 'Fact 700 %%') execute function broken()
+  when (new.content like 'Fact 70 %%') execute function broken()
 """
 
 
 async def test_an_import_that_broke_off_is_completed_by_the_same_file(
-    database: DatabaseUrls, nats_url: str
+    database: DatabaseUrls, nats_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With more than the body of any other request may hold, all of which is exported again."""
-    file = _file(*(_memory(f"Fact {number} of " + "very " * 150) for number in range(1_100)))
-    assert len(file) > 2**20
-    async with running_stack(database, nats_url, model_home(), ingest_role="api") as stack:
+    monkeypatch.setattr(jsonl_import, "PAGE_SIZE", 50)
+    file = export_file(*(memory_line(f"Fact {number} of many") for number in range(120)))
+    settings: dict[str, Any] = {"ingest_role": "api", "body_limit": len(file) // 2}
+    async with running_stack(database, nats_url, model_home(), **settings) as stack:
         run(stack.admin_url, BROKEN)
-        headers = {"Authorization": f"Bearer {stack.key}", "Content-Type": "application/x-ndjson"}
-        url, sent = f"{stack.url}/v1/import", BytesIO(file)
-        async with stack.http.post(url, data=sent, headers=headers) as answer:
-            assert answer.status >= 500
-        stored = value(stack.admin_url, "select count(*) from memory")
-        assert 0 < stored < 1_100
+        status, _ = await send_import(stack, BytesIO(file))
+        assert status >= 500
+        assert value(stack.admin_url, "select count(*) from memory") == 50
         run(stack.admin_url, "drop trigger broken on memory")
         done = await _import(stack, file)
-        assert (done["skipped"], done["created"]) == (stored, 1_100 - stored)
+        assert (done["skipped"], done["created"]) == (50, 70)
         out = [one for one in _lines(await _export(stack)) if one["type"] == "memory"]
-        assert len(out) == 1_100
+        assert len(out) == 120
+
+
+LARGE = """
+insert into memory (tenant, id, scope, kind, tier, content, hash, words, terms, confidence, source)
+select %s, gen_random_uuid(), 'global', 'context', 'warm', repeat('x', 100000), n::text::bytea, '',
+       0, 1, 'test'
+from generate_series(1, 700) n
+"""
+
+
+async def test_an_export_names_no_memory_that_the_key_may_not_read(stack: Stack) -> None:
+    hidden = memory_line("hidden", scope="project/b")
+    shown = memory_line("shown", scope="project/a")
+    shown |= {"status": "superseded", "superseded_by": hidden["id"]}
+    spread = stale_mark(
+        origin=shown["id"], via=["-part_of->", hidden["id"], "-part_of->", str(new_id())]
+    )
+    shown["stale"] = [stale_mark(origin=hidden["id"], path="src/hidden.ts"), spread]
+    past = version_line(shown, state={"scope": "project/b", "superseded_by": hidden["id"]})
+    status, body = await send_import(stack, export_file(hidden, shown, past))
+    assert (status, body["created"]) == (200, 3)
+    reader = stack.key_of(role=KeyRole.READER, reads=("project/a",), writes=())
+    exported = await stack.get("/v1/export", key=reader)
+    lines = {line.get("id"): line for line in map(json.loads, exported.splitlines())}
+    for secret in (hidden["id"], "src/hidden.ts", "memory_version"):
+        assert secret not in exported
+    line = lines[shown["id"]]
+    assert [mark["path"] for mark in line["stale"]] == ["src/a.ts"]
+    status, body = await send_import(stack, exported.encode(), key=stack.apart().key)
+    assert (status, body["rejected"]) == (200, 0)
+
+
+async def test_an_export_that_nobody_reads_keeps_no_snapshot(
+    database: DatabaseUrls, nats_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_import, "PAGE_SIZE", 100)
+    async with running_stack(
+        database, nats_url, model_home(), transfer_timeout=0.5, pool_max=4, ingest_role="api"
+    ) as stack:
+        # Pages of 10 MB, together more than what the sockets of both ends hold: up to 40 MB.
+        run(stack.admin_url, LARGE, stack.number())
+        headers = {"Authorization": f"Bearer {stack.key}"}
+        answer = await stack.http.get(f"{stack.url}/v1/export", headers=headers)
+
+        async def is_released() -> bool:
+            query = "select count(*) from pg_stat_activity where backend_xmin is not null"
+            query += " and datname = current_database() and pid <> pg_backend_pid()"
+            return bool(value(stack.admin_url, query + " and state like 'idle in%%'") == 0)
+
+        await eventually(is_released)
+        with pytest.raises(aiohttp.ClientError):
+            await answer.read()
+        answer.close()

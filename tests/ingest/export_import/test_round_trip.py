@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from io import BytesIO
 from itertools import count
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -19,15 +19,15 @@ from reverie.domain.redaction.redactor import Redactor, RedactorLoader
 from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.database import open_database
-from reverie.store.memories.export_import import PAGE_SIZE, ExportImportStore
+from reverie.store.memories.export_import import ExportImportStore
 from reverie.testing.servers import DatabaseUrls
+from reverie_services.ingest.write import jsonl_import
 from reverie_services.ingest.write.jsonl_import import ImportContext, ImportTally, import_lines
 from reverie_services.recall.routes.export import JSONL_HEADER
+from tests.support.import_files import AT, export_file, memory_line
 from tests.support.store_setup import add_tenants, principal
 
-AT = "2026-01-02T03:04:05+00:00"
 LIMITS = Settings()
-NUMBERS = count()
 
 LATER = "2026-01-03T03:04:05+00:00"
 
@@ -104,14 +104,6 @@ Edge = tuple[int, int, str, str | None]
 Drawn = tuple[list[dict[str, Any]], list[Edge], list[str], list[str]]
 
 
-def _lines(
-    made: list[dict[str, Any]], edges: list[Edge], told: list[str], turns: list[str]
-) -> bytes:
-    return "\n".join(
-        [JSONL_HEADER, *map(json.dumps, [*_memories(made), *_edges(edges), *_talk(told, turns)])]
-    ).encode()
-
-
 def _memories(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     for n, fields in enumerate(made):
@@ -144,17 +136,18 @@ def _edges(edges: list[Edge]) -> list[dict[str, Any]]:
     return lines
 
 
-def _talk(told: list[str], turns: list[str]) -> list[dict[str, Any]]:
+def _sessions(scopes: list[str], turns: list[str]) -> list[dict[str, Any]]:
     summary = {"type": "summary", "version": 2, "content": "so far", "tokens": 2, "updated": AT}
-    lines: list[dict[str, Any]] = [{**summary, "scope": scope} for scope in told]
+    lines: list[dict[str, Any]] = [{**summary, "scope": scope} for scope in scopes]
     named = {"scope": f"project/{slugify('My Shop')}", "name": "My Shop"}
     lines.append({"type": "scope_name", **named})
-    budgets = {"name": "context", "value": {"hot": 300, "entries": 9}, "updated": AT}
-    lines.append({"type": "project_setting", "project": "a", **budgets})
-    limits = {"name": "dream", "value": {"turns": 9, "idle_minutes": 0.5}, "updated": AT}
-    lines.append({"type": "project_setting", "project": "*", **limits})
-    budget = {"name": "llm", "value": {"calls_per_day": 3}, "updated": AT}
-    lines.append({"type": "project_setting", "project": "*", **budget})
+    for project, name, value in (
+        ("a", "context", {"hot": 300, "entries": 9}),
+        ("*", "dream", {"turns": 9, "idle_minutes": 0.5}),
+        ("*", "llm", {"calls_per_day": 3}),
+    ):
+        setting = {"project": project, "name": name, "value": value, "updated": AT}
+        lines.append({"type": "project_setting", **setting})
     session = str(UUID(int=900))
     begun = {"agent": "ann", "scope": "project/a", "started": AT, "appended": AT}
     lines.append({"type": "session", "id": session, **begun})
@@ -182,10 +175,7 @@ async def _nothing(_: int) -> Redactor:
 
 
 async def _in(
-    carry: ExportImportStore,
-    who: Principal,
-    data: bytes,
-    known_of: RedactorLoader = _nothing,
+    carry: ExportImportStore, who: Principal, data: bytes, known_of: RedactorLoader = _nothing
 ) -> ImportResponse:
     tally = ImportTally(ImportResponse())
     landing = carry.open_import(who, "merge", dry_run=False)
@@ -193,10 +183,14 @@ async def _in(
     return tally.result
 
 
+def _make_tenant(database: DatabaseUrls) -> Principal:
+    name = f"t{uuid4().hex[:12]}"
+    [tenant] = add_tenants(database.admin_url, name)
+    return principal(tenant, name)
+
+
 async def _round(database: DatabaseUrls, data: bytes) -> None:
-    names = [f"tenant-{next(NUMBERS)}" for _ in range(2)]
-    one, two = add_tenants(database.admin_url, *names)
-    first, second = principal(one, names[0]), principal(two, names[1])
+    first, second = _make_tenant(database), _make_tenant(database)
     async with open_database(database.service_url, size=2) as db:
         carry = ExportImportStore(db)
         await _in(carry, first, data)
@@ -217,13 +211,18 @@ async def _round(database: DatabaseUrls, data: bytes) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(graph)
-def test_any_export_round_trips_into_another_tenant(database: DatabaseUrls, made: Drawn) -> None:
-    asyncio.run(_round(database, _lines(*made)))
+def test_any_export_round_trips_into_another_tenant(
+    shared_database: DatabaseUrls, made: Drawn
+) -> None:
+    memories, edges, scopes, turns = made
+    lines = (*_memories(memories), *_edges(edges), *_sessions(scopes, turns))
+    asyncio.run(_round(shared_database, export_file(*lines)))
 
 
 async def test_a_secret_stored_during_an_import_is_redacted_from_the_next_batch_on(
-    database: DatabaseUrls,
+    shared_database: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(jsonl_import, "PAGE_SIZE", 5)
     secrets: list[VaultSecret] = []
     loaded = count()
 
@@ -233,16 +232,10 @@ async def test_a_secret_stored_during_an_import_is_redacted_from_the_next_batch_
             secrets.append(VaultSecret("global", "pin", "mR9x-Kq72-vTz4"))
         return Redactor(SecretMatcher(secrets, len(secrets)))
 
-    fixed = {"scope": "global", "kind": "context", "status": "active", "version": 1}
-    more = {"confidence": 0.5, "pinned": False}
-    made = [{"content": f"mR9x-Kq72-vTz4 {n}", **fixed, **more} for n in range(PAGE_SIZE + 2)]
-    name = f"tenant-{next(NUMBERS)}"
-    [tenant] = add_tenants(database.admin_url, name)
-    async with open_database(database.service_url, size=2) as db:
-        carry, who = ExportImportStore(db), principal(tenant, name)
-        lines = _memories(made)[: PAGE_SIZE + 2]
-        data = "\n".join([JSONL_HEADER, *map(json.dumps, lines)]).encode()
-        taken = await _in(carry, who, data, known)
-        assert (taken.created, taken.rejected, taken.redactions) == (PAGE_SIZE + 2, 0, 2)
-        told = (await _out(carry, who)).decode().splitlines()
-    assert sum("mR9x-Kq72-vTz4" in line for line in told) == PAGE_SIZE
+    file = export_file(*(memory_line(f"mR9x-Kq72-vTz4 {n}", scope="global") for n in range(7)))
+    async with open_database(shared_database.service_url, size=2) as db:
+        carry, who = ExportImportStore(db), _make_tenant(shared_database)
+        taken = await _in(carry, who, file, known)
+        assert (taken.created, taken.rejected, taken.redactions) == (7, 0, 2)
+        exported = (await _out(carry, who)).decode().splitlines()
+    assert sum("mR9x-Kq72-vTz4" in line for line in exported) == 5

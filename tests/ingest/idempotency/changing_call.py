@@ -8,9 +8,11 @@ from random import Random
 from typing import Any, LiteralString
 
 from chaos.clients import WORDS
+from reverie.contracts.operations import OPERATIONS, SPECIAL_OPERATIONS
 from tests.support.stack import Stack
 
 NOTED = "effect_put, committed"
+BY_NAME = {one.name: one for one in (*OPERATIONS, *SPECIAL_OPERATIONS)}
 MEMORY: LiteralString = "select version, status, pinned, confidence from memory where id = %s"
 
 
@@ -35,3 +37,9 @@ Recipe = Callable[[Stack, int], Awaitable[Case]]
 def text(*about: object) -> str:
     """A text that is near no other."""
     return " ".join(Random(repr(about)).sample(WORDS, 14))
+
+
+async def remember(stack: Stack, content: str, **fields: Any) -> str:
+    """The id of a new memory of the project."""
+    body = {"content": content, "scope": "project/shop", **fields}
+    return str((await stack.post("/v1/remember", body))["id"])

@@ -23,7 +23,13 @@ CHANGE = {
     "files": [{"path": "src/a.py", "status": "modified"}],
 }
 TURNS = [{"role": "user", "content": "carrots"}, {"role": "user", "content": "carrots"}]
-ROUTES = ["remember", "turns", "sessions/start", "dream"]
+ROUTES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
+    "remember": ({"content": "one thing", "scope": "project/shop"}, {"memory": 1}),
+    "turns": ({"turns": TURNS}, {"turn": 2, "turn_posting_entry": 2}),
+    "sessions/start": ({"agent": "claude", "project": "shop"}, {"session": 1}),
+    "dream": ({"scope": "project/shop"}, {}),
+}
+"""What is sent to routes, and the rows that it adds to tables."""
 
 
 async def _session(stack: Stack, **more: str) -> str:
@@ -32,15 +38,8 @@ async def _session(stack: Stack, **more: str) -> str:
 
 
 async def _body(stack: Stack, route: str) -> dict[str, Any]:
-    match route:
-        case "remember":
-            return {"content": "one thing", "scope": "project/shop"}
-        case "turns":
-            return {"session": await _session(stack), "turns": TURNS}
-        case "sessions/start":
-            return {"agent": "claude", "project": "shop"}
-        case _:
-            return {"scope": "project/shop"}
+    body, _ = ROUTES[route]
+    return {**body, "session": await _session(stack)} if route == "turns" else body
 
 
 async def _send(stack: Stack, route: str, body: Any, key: str = "once") -> Reply:
@@ -59,7 +58,7 @@ def _stored(stack: Stack) -> dict[str, int]:
     return {table: many for table, many in held.items() if table not in DERIVED}
 
 
-def _many(stack: Stack, of: LiteralString) -> int:
+def _count(stack: Stack, of: LiteralString) -> int:
     """How many rows of the tenant there are of what stands behind `from`."""
     return int(value(stack.admin_url, f"select count(*) from {of}", stack.number()))
 
@@ -80,26 +79,9 @@ async def test_ten_concurrent_requests_act_once(stack: Stack, route: str) -> Non
     assert _stored(stack) == stored
     added = {k: stored[k] - before[k] for k in stored if stored[k] != before[k]}
     assert added.pop("idempotency") == 1
-    assert {table: added[table] for table in ADDED[route]} == ADDED[route]
-    assert _many(stack, "memory where tenant = %s and confidence > 0.81") == 0
-
-
-ADDED: dict[str, dict[str, int]] = {
-    "turns": {"turn": 2, "turn_posting_entry": 2},
-    "sessions/start": {"session": 1},
-    "dream": {},
-    "remember": {"memory": 1},
-}
-
-
-async def test_the_same_key_with_another_body_is_refused(stack: Stack) -> None:
-    body = await _body(stack, "turns")
-    await _send(stack, "turns", body)
-    stored, other = _stored(stack), {**body, "turns": TURNS[:1]}
-    refused = await _send(stack, "turns", other)
-    assert (refused.status, refused.body["code"]) == (422, "idempotency_mismatch")
-    assert _stored(stack) == stored
-    assert (await _send(stack, "turns", other, "another key")).status < 300
+    _, expected = ROUTES[route]
+    assert added.items() >= expected.items()
+    assert _count(stack, "memory where tenant = %s and confidence > 0.81") == 0
 
 
 async def test_a_key_belongs_to_one_route_and_one_holder(stack: Stack) -> None:
@@ -143,7 +125,7 @@ async def test_a_session_restarted_after_another_scope_was_deleted_is_one_sessio
     again = await _send(stack, route, body)
     assert gone.body["rows"]["memory"] == 1
     assert again.body["session"] == first.body["session"]
-    assert _many(stack, "session where tenant = %s") == 1
+    assert _count(stack, "session where tenant = %s") == 1
 
 
 async def test_a_change_announced_ten_times_concurrently_is_one_change(stack: Stack) -> None:
@@ -154,23 +136,21 @@ async def test_a_change_announced_ten_times_concurrently_is_one_change(stack: St
 
 
 async def test_pages_contain_every_memory_once_while_others_are_written(stack: Stack) -> None:
-    total, batch = 250, 50
-    for first in range(0, total, batch):
-        items = [{"content": f"memory number {n}"} for n in range(first, first + batch)]
-        await stack.post("/v1/remember/batch", {"items": items})
+    items = [{"content": f"memory number {n}"} for n in range(50)]
+    await stack.post("/v1/remember/batch", {"items": items})
     seen: list[str] = []
     sizes: list[int] = []
     cursor = ""
     while True:
-        page = await stack.get(f"/v1/memories?limit=37{cursor}")
+        page = await stack.get(f"/v1/memories?limit=8{cursor}")
         await stack.post("/v1/remember", {"content": f"written after page {len(sizes)}"})
         seen += [memory["content"] for memory in page["items"]]
         sizes.append(len(page["items"]))
         if page["next"] is None:
             break
         cursor = f"&cursor={page['next']}"
-    assert sizes == [37] * 6 + [28]
-    assert seen == [f"memory number {n}" for n in reversed(range(total))]
+    assert sizes == [8] * 6 + [2]
+    assert seen == [f"memory number {n}" for n in reversed(range(50))]
 
 
 async def test_turns_are_paged_in_order_while_more_are_appended(stack: Stack) -> None:
@@ -197,7 +177,7 @@ async def test_an_ended_session_may_be_ended_again_and_is_dreamt_once(stack: Sta
     assert {one["session"] for one in ended} == {session}
 
     async def rested() -> bool:
-        return _many(stack, "dream_job where tenant = %s") == 0
+        return _count(stack, "dream_job where tenant = %s") == 0
 
     await eventually(rested)
     turns = "select coalesce(sum(turns), 0) from dream_run where tenant = %s"

@@ -10,7 +10,6 @@ from uuid import UUID, uuid4
 import asyncpg
 import psycopg
 import pytest
-from reverie.domain.extraction.dream_runs import DreamThresholds
 
 from reverie.contracts.events import dream_subject
 from reverie.contracts.memories.git import GitChange
@@ -18,6 +17,7 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.consistency import IdempotencyClaim
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.ids import new_id
+from reverie.domain.extraction.dream_log import DreamThresholds
 from reverie.store.db.encryption import create_cipher
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.enrichment import EnrichmentStore
