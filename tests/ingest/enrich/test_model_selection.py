@@ -31,6 +31,7 @@ from reverie_services.ingest.enrich.reembed import reembed
 from reverie_services.ingest.model_selection_queue import CHECK_EVERY, ModelSelectionQueue
 from tests.support.stack import eventually, running_stack
 from tests.support.store_setup import Store, admin_rows, app_connection, new, write
+from tests.support.tables import blocked
 
 CHINESE = "第{}个连接池的上限由值班同学每周调整"
 ENGLISH = "Pool number {} has a limit that is looked at every week"
@@ -291,8 +292,7 @@ async def _chunk_written(store: Store, text: str = CHINESE) -> AsyncIterator[Any
 
 
 async def _waits(store: Store, moving: asyncio.Task[Any]) -> bool:
-    asked = "select 1 from pg_locks where locktype = 'advisory' and not granted"
-    return moving.done() or admin_rows(store.admin_url, asked) == [(1,)]
+    return moving.done() or await blocked(store.admin_url)
 
 
 async def test_memories_written_during_the_switch_are_embedded_too(store: Store) -> None:
