@@ -6,18 +6,19 @@ import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
-from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reverie.adapters.anthropic_memory import ReverieMemoryTool
 from reverie.client import AsyncReverie
 from tests.adapters.examples import run_example
 from tests.support.stack import Stack
+
+if TYPE_CHECKING:
+    from reverie.adapters.anthropic_memory import ReverieMemoryTool
 
 PATHS = st.sampled_from(
     [
@@ -53,6 +54,13 @@ COMMANDS = st.one_of(
 pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
 
 
+def make_tool(client: AsyncReverie, **options: Any) -> ReverieMemoryTool:
+    """A tool. Imported here: the library takes seconds of every process that collects tests."""
+    from reverie.adapters.anthropic_memory import ReverieMemoryTool
+
+    return ReverieMemoryTool(client, **options)
+
+
 def _told(error: Exception) -> str:
     """A refusal. What the file system refuses names a folder, which differs."""
     return f"{type(error).__name__}: {error.errno if isinstance(error, OSError) else error}"
@@ -65,7 +73,7 @@ async def _answer(tool: ReverieMemoryTool, command: dict[str, Any]) -> str:
         return _told(error)
 
 
-def _reference_answer(tool: BetaLocalFilesystemMemoryTool, command: dict[str, Any]) -> str:
+def _reference_answer(tool: Any, command: dict[str, Any]) -> str:
     try:
         return str(tool.call(command))
     except Exception as error:
@@ -81,19 +89,21 @@ def _reference_answer(tool: BetaLocalFilesystemMemoryTool, command: dict[str, An
 async def test_answers_and_refusals_are_those_of_the_tool_on_a_file_system(
     stack: Stack, commands: list[dict[str, Any]]
 ) -> None:
+    from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
+
     with TemporaryDirectory() as folder:
         reference = BetaLocalFilesystemMemoryTool(folder)
         async with AsyncReverie(stack.url, stack.key) as client:
-            await ReverieMemoryTool(client).clear_all_memory()
+            await make_tool(client).clear_all_memory()
             for command in [*commands, {"command": "view", "path": "/memories"}]:
                 # A tool of its own each time: what is known is known from the documents.
-                answer = await _answer(ReverieMemoryTool(client), command)
+                answer = await _answer(make_tool(client), command)
                 assert answer == _reference_answer(reference, command), command
 
 
 async def test_a_file_is_remembered_under_its_name_until_it_is_deleted(stack: Stack) -> None:
     async with AsyncReverie(stack.url, stack.key) as client:
-        tool = ReverieMemoryTool(client, scope="project/tower")
+        tool = make_tool(client, scope="project/tower")
 
         async def remembered() -> list[str]:
             found = client.list_memories(scope="project/tower", status=["active"])
@@ -139,7 +149,7 @@ class _Reading(AsyncReverie):
 
 async def test_a_command_on_one_file_reads_no_others(stack: Stack) -> None:
     async with _Reading(stack.url, stack.key) as client:
-        tool = ReverieMemoryTool(client)
+        tool = make_tool(client)
         for name in ("ropes.md", "sails/main.md"):
             path = f"/memories/{name}"
             await tool.call({"command": "create", "path": path, "file_text": "All is well."})
@@ -151,7 +161,7 @@ async def test_a_command_on_one_file_reads_no_others(stack: Stack) -> None:
 async def test_a_name_may_be_longer_than_a_key(stack: Stack) -> None:
     path = f"/memories/{'n' * 120}/{'m' * 120}.md"
     async with AsyncReverie(stack.url, stack.key) as client:
-        tool = ReverieMemoryTool(client)
+        tool = make_tool(client)
         await tool.call({"command": "create", "path": path, "file_text": "Far away."})
         (kept,) = [one async for one in client.list_memories(status=["active"])]
         assert "Far away." in kept.content
@@ -162,8 +172,8 @@ async def test_a_name_may_be_longer_than_a_key(stack: Stack) -> None:
 async def test_without_a_scope_only_the_memory_of_the_keys_own_is_forgotten(stack: Stack) -> None:
     path = "/memories/notes.md"
     async with AsyncReverie(stack.url, stack.key) as client:
-        tool = ReverieMemoryTool(client)
-        for each in (ReverieMemoryTool(client, scope="project/inn"), tool):
+        tool = make_tool(client)
+        for each in (make_tool(client, scope="project/inn"), tool):
             await each.call({"command": "create", "path": path, "file_text": "Beds are made."})
         emptied = {"old_str": "Beds are made.", "new_str": ""}
         await tool.call({"command": "str_replace", "path": path, **emptied})
@@ -188,7 +198,7 @@ async def test_a_document_that_is_no_file_below_the_directory_is_left_alone(
     documents = [{"key": quote(path), "value": value} for path, value in values.items()]
     async with AsyncReverie(stack.url, stack.key) as client:
         await client.put_documents("anthropic-memory", documents)
-        tool = ReverieMemoryTool(client)
+        tool = make_tool(client)
         listing = str(await tool.call({"command": "view", "path": "/memories"}))
         kept = [one.key async for one in client.list_documents("anthropic-memory")]
     assert "good.md" in listing

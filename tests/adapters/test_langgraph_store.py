@@ -1,29 +1,27 @@
-"""LangGraph's store on documents, compared with its store in memory."""
+"""LangGraph's store on documents, compared with its store in memory.
+
+The tests import LangGraph themselves: it takes seconds of every process that collects tests.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from langgraph.store.base import (
-    GetOp,
-    Item,
-    ListNamespacesOp,
-    MatchCondition,
-    Op,
-    PutOp,
-    SearchOp,
-)
-from langgraph.store.memory import InMemoryStore
 
-from reverie.adapters.langgraph import ReverieStore
 from reverie.client import AsyncReverie, Reverie
 from tests.adapters.examples import run_example
 from tests.support.stack import Stack, eventually
+
+if TYPE_CHECKING:
+    from langgraph.store.base import Op
+    from langgraph.store.memory import InMemoryStore
+
+    from reverie.adapters.langgraph import ReverieStore
 
 LABELS = st.sampled_from(["a", "b", "a/b", "ä *", "=", "%2F"])
 NAMESPACES = st.lists(LABELS, min_size=1, max_size=3).map(tuple)
@@ -52,28 +50,39 @@ FILTERS = st.fixed_dictionaries(
 # The threads of the stack use `random` while Hypothesis draws.
 pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
 PATHS = st.lists(LABELS | st.just("*"), min_size=1, max_size=2).map(tuple)
-CONDITIONS = st.builds(MatchCondition, st.sampled_from(["prefix", "suffix"]), PATHS)
-PUTS = st.builds(PutOp, NAMESPACES, KEYS, st.none() | VALUES, st.just(False), ttl=st.none())
-READS = st.one_of(
-    st.builds(GetOp, NAMESPACES, KEYS, st.booleans()),
-    st.builds(
-        SearchOp,
-        st.lists(LABELS, max_size=2).map(tuple),
-        st.none() | FILTERS,
-        limit=st.just(1_000),
-        offset=st.just(0),
-        query=st.none(),
-        refresh_ttl=st.booleans(),
-    ),
-    st.builds(
-        ListNamespacesOp,
-        st.none() | st.lists(CONDITIONS, max_size=2).map(tuple),
-        st.none() | st.integers(1, 3),
-        st.integers(1, 4),
-        st.integers(0, 2),
-    ),
-)
-BATCHES = st.lists(st.lists(PUTS | READS, min_size=1, max_size=6), min_size=1, max_size=4)
+
+
+def _batches() -> st.SearchStrategy[list[list[Op]]]:
+    from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchOp
+
+    conditions = st.builds(MatchCondition, st.sampled_from(["prefix", "suffix"]), PATHS)
+    operations = st.one_of(
+        st.builds(PutOp, NAMESPACES, KEYS, st.none() | VALUES, st.just(False), ttl=st.none()),
+        st.builds(GetOp, NAMESPACES, KEYS, st.booleans()),
+        st.builds(
+            SearchOp,
+            st.lists(LABELS, max_size=2).map(tuple),
+            st.none() | FILTERS,
+            limit=st.just(1_000),
+            offset=st.just(0),
+            query=st.none(),
+            refresh_ttl=st.booleans(),
+        ),
+        st.builds(
+            ListNamespacesOp,
+            st.none() | st.lists(conditions, max_size=2).map(tuple),
+            st.none() | st.integers(1, 3),
+            st.integers(1, 4),
+            st.integers(0, 2),
+        ),
+    )
+    return st.lists(st.lists(operations, min_size=1, max_size=6), min_size=1, max_size=4)
+
+
+def _make_store(client: AsyncReverie | Reverie, **options: Any) -> ReverieStore:
+    from reverie.adapters.langgraph import ReverieStore
+
+    return ReverieStore(client, **options)
 
 
 @pytest.fixture
@@ -84,6 +93,8 @@ async def reverie(stack: Stack) -> AsyncIterator[AsyncReverie]:
 
 def _strip(result: Any) -> Any:
     """A result without times, and a search without order, which only its store defines."""
+    from langgraph.store.base import Item
+
     if isinstance(result, Item):
         return result.namespace, result.key, result.value
     if isinstance(result, list) and any(isinstance(item, Item) for item in result):
@@ -99,10 +110,13 @@ def _read(store: InMemoryStore, op: Op) -> Any:
 
 
 def test_it_answers_as_the_store_in_memory(stack: Stack) -> None:
+    from langgraph.store.base import PutOp
+    from langgraph.store.memory import InMemoryStore
+
     @settings(deadline=None, suppress_health_check=list(HealthCheck))
-    @given(batches=BATCHES)
+    @given(batches=_batches())
     def check(batches: Sequence[Sequence[Op]]) -> None:
-        ours, theirs = ReverieStore(client), InMemoryStore()
+        ours, theirs = _make_store(client), InMemoryStore()
         for ops in batches:
             expected = [_read(theirs, op) for op in ops if not isinstance(op, PutOp)]
             theirs.batch([op for op in ops if isinstance(op, PutOp)])
@@ -119,7 +133,9 @@ def test_it_answers_as_the_store_in_memory(stack: Stack) -> None:
 
 
 async def test_pages_of_a_search_are_all_of_it_once(reverie: AsyncReverie) -> None:
-    store = ReverieStore(reverie)
+    from langgraph.store.base import PutOp
+
+    store = _make_store(reverie)
     puts = [PutOp(("a", str(n % 2)), f"k{n}", {"n": n}) for n in range(5)]
     await store.abatch(puts)
     pages = [await store.asearch(("a",), limit=2, offset=start) for start in (0, 2, 4)]
@@ -128,7 +144,7 @@ async def test_pages_of_a_search_are_all_of_it_once(reverie: AsyncReverie) -> No
 
 
 async def test_a_new_value_keeps_the_time_of_the_first(reverie: AsyncReverie) -> None:
-    store = ReverieStore(reverie)
+    store = _make_store(reverie)
     found = []
     for number in (1, 2):
         await store.aput(("a",), "k", {"n": number})
@@ -138,7 +154,7 @@ async def test_a_new_value_keeps_the_time_of_the_first(reverie: AsyncReverie) ->
 
 
 async def test_an_item_ends_with_its_time(reverie: AsyncReverie) -> None:
-    store = ReverieStore(reverie, default_ttl=0.05 / 60)
+    store = _make_store(reverie, default_ttl=0.05 / 60)
     await store.aput(("a",), "short", {"n": 1})
     await store.aput(("a",), "long", {"n": 2}, ttl=60)
 
@@ -150,7 +166,7 @@ async def test_an_item_ends_with_its_time(reverie: AsyncReverie) -> None:
 
 
 async def test_items_are_searched_by_what_they_say(stack: Stack, reverie: AsyncReverie) -> None:
-    store = ReverieStore(reverie, scope="project/shop")
+    store = _make_store(reverie, scope="project/shop")
     await store.aput(
         ("shop", "pay"), "1", {"text": "Refunds above 100 euros need a second sign-off."}
     )
@@ -177,7 +193,7 @@ async def _list_active(reverie: AsyncReverie) -> list[str]:
 async def test_texts_of_a_changed_or_deleted_item_are_no_longer_recalled(
     reverie: AsyncReverie,
 ) -> None:
-    store = ReverieStore(reverie, scope="project/shop", fields=["text"])
+    store = _make_store(reverie, scope="project/shop", fields=["text"])
     for text in ("Prices are floats.", "Prices are cents."):
         await store.aput(("notes",), "price", {"text": text, "by": "ann"})
     assert await _list_active(reverie) == ["Prices are cents."]
@@ -188,8 +204,8 @@ async def test_texts_of_a_changed_or_deleted_item_are_no_longer_recalled(
 async def test_without_a_scope_only_texts_of_the_keys_own_are_forgotten(
     reverie: AsyncReverie,
 ) -> None:
-    store = ReverieStore(reverie, fields=["text"])
-    for each in (ReverieStore(reverie, scope="project/shop", fields=["text"]), store):
+    store = _make_store(reverie, fields=["text"])
+    for each in (_make_store(reverie, scope="project/shop", fields=["text"]), store):
         await each.aput(("notes",), "price", {"text": "Prices are cents."})
     await store.adelete(("notes",), "price")
     assert await _list_active(reverie) == ["Prices are cents."]
@@ -197,7 +213,7 @@ async def test_without_a_scope_only_texts_of_the_keys_own_are_forgotten(
 
 
 async def test_two_items_with_the_same_text_are_both_found(reverie: AsyncReverie) -> None:
-    store = ReverieStore(reverie)
+    store = _make_store(reverie)
     for user in ("ann", "bob"):
         await store.aput(("users", user), "food", {"text": "Likes dumplings with chives."})
     for user in ("ann", "bob"):
@@ -208,7 +224,7 @@ async def test_two_items_with_the_same_text_are_both_found(reverie: AsyncReverie
 async def test_it_works_without_await_over_the_blocking_client(stack: Stack) -> None:
     def run() -> None:
         with Reverie(stack.url, stack.key) as reverie:
-            store = ReverieStore(reverie)
+            store = _make_store(reverie)
             store.put(("a", "b"), "k", {"n": 1})
             found = store.get(("a", "b"), "k")
             assert found is not None

@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
-from agents import Agent, ModelSettings, OpenAIResponsesModel, Runner, SQLiteSession, function_tool
-from agents.memory import SessionSettings
-from agents.tracing import set_tracing_disabled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from openai import AsyncOpenAI
 
-from reverie.adapters.openai_agents import ReverieSession
 from reverie.client import AsyncReverie, Unavailable
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse, chat_server
 from tests.adapters.examples import run_example
 from tests.support.stack import Stack
+
+if TYPE_CHECKING:
+    from agents import Agent
+
+    from reverie.adapters.openai_agents import ReverieSession
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)
 ITEMS = st.one_of(
@@ -60,6 +60,13 @@ STEPS = st.one_of(
 pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
 
 
+def make_session(id: str, client: AsyncReverie, **options: Any) -> ReverieSession:
+    """A session. Imported here: the SDK takes seconds of every process that collects tests."""
+    from reverie.adapters.openai_agents import ReverieSession
+
+    return ReverieSession(id, client, **options)
+
+
 @settings(
     max_examples=12,
     deadline=None,
@@ -69,15 +76,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWar
 async def test_items_are_those_of_a_session_on_sqlite(
     stack: Stack, steps: list[tuple[Any, ...]], limit: int | None
 ) -> None:
+    from agents import SQLiteSession
+    from agents.memory import SessionSettings
+
     name = f"random-{uuid4()}"
     reference = SQLiteSession(name, session_settings=SessionSettings(limit=limit))
     try:
         async with AsyncReverie(stack.url, stack.key) as client:
             for method, *arguments in [*steps, ("get_items", 100), ("get_items",)]:
                 # A session object of its own each time, as after a restart.
-                session = ReverieSession(
-                    name, client, session_settings=SessionSettings(limit=limit)
-                )
+                session = make_session(name, client, session_settings=SessionSettings(limit=limit))
                 got = await getattr(session, method)(*arguments)
                 assert got == await getattr(reference, method)(*arguments), method
     finally:
@@ -86,7 +94,7 @@ async def test_items_are_those_of_a_session_on_sqlite(
 
 async def test_what_was_said_and_done_becomes_turns_once_and_stays(stack: Stack) -> None:
     async with AsyncReverie(stack.url, stack.key) as client:
-        session = ReverieSession("night", client, project="tower")
+        session = make_session("night", client, project="tower")
         call = {"type": "function_call", "call_id": "7", "name": "look", "arguments": '{"at": 1}'}
         asked = [
             {"role": "user", "content": [{"type": "input_text", "text": "Is the lamp lit?"}]},
@@ -95,7 +103,7 @@ async def test_what_was_said_and_done_becomes_turns_once_and_stays(stack: Stack)
         ]
         await session.add_items(asked)
         # The result comes after a restart.
-        session = ReverieSession("night", client, project="tower")
+        session = make_session("night", client, project="tower")
         told = {"role": "assistant", "content": [{"type": "output_text", "text": "It is."}]}
         output = "bright " * 10_000
         done = {"type": "function_call_output", "call_id": "7", "output": output}
@@ -116,16 +124,10 @@ async def test_what_was_said_and_done_becomes_turns_once_and_stays(stack: Stack)
 
 async def test_two_programs_take_each_item_once(stack: Stack) -> None:
     async with AsyncReverie(stack.url, stack.key) as client:
-        sessions = [ReverieSession("shared", client) for _ in range(2)]
+        sessions = [make_session("shared", client) for _ in range(2)]
         await sessions[0].add_items([{"role": "user", "content": str(n)} for n in range(6)])
         taken = await asyncio.gather(*(sessions[n % 2].pop_item() for n in range(8)))
     assert sorted(one["content"] for one in taken if one) == [str(n) for n in range(6)]
-
-
-@function_tool  # type: ignore[untyped-decorator]
-def set_unit(unit: str) -> str:
-    """Sets the unit of prices."""
-    return f"Prices are kept in {unit}."
 
 
 def _clerk(asked: ChatRequest) -> ChatAnswer:
@@ -138,6 +140,15 @@ def _clerk(asked: ChatRequest) -> ChatAnswer:
 
 @asynccontextmanager
 async def _agent() -> AsyncIterator[Agent[Any]]:
+    from agents import Agent, ModelSettings, OpenAIResponsesModel, function_tool
+    from agents.tracing import set_tracing_disabled
+    from openai import AsyncOpenAI
+
+    @function_tool  # type: ignore[untyped-decorator]
+    def set_unit(unit: str) -> str:
+        """Sets the unit of prices."""
+        return f"Prices are kept in {unit}."
+
     set_tracing_disabled(True)
     async with (
         chat_server(_clerk) as server,
@@ -148,6 +159,8 @@ async def _agent() -> AsyncIterator[Agent[Any]]:
 
 
 async def _run(agent: Agent[Any], said: str, session: Any) -> str:
+    from agents import Runner
+
     result = Runner.run_streamed(agent, said, session=session)
     async for _ in result.stream_events():
         pass
@@ -156,11 +169,11 @@ async def _run(agent: Agent[Any], said: str, session: Any) -> str:
 
 async def test_a_run_goes_on_with_what_an_earlier_one_decided(stack: Stack) -> None:
     async with AsyncReverie(stack.url, stack.key) as client, _agent() as agent:
-        first = ReverieSession("prices", client, project="shop")
+        first = make_session("prices", client, project="shop")
         assert await _run(agent, "Keep prices in cents.", first) == "Decided."
-        again = ReverieSession("prices", client, project="shop")
+        again = make_session("prices", client, project="shop")
         assert await _run(agent, "How are prices kept?", again) == "In cents."
-        other = ReverieSession("another", client, project="shop")
+        other = make_session("another", client, project="shop")
         assert await _run(agent, "How are prices kept?", other) == "I do not know."
         kept = {one.external_id: one async for one in client.list_sessions(project="shop")}
         turns = [one async for one in client.list_turns(kept["prices"].id)]
@@ -186,7 +199,7 @@ async def test_items_are_added_once_where_turns_cannot_be_sent(
     alone: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with AsyncReverie(alone.url, alone.key) as reverie:
-        session = ReverieSession("lost", reverie)
+        session = make_session("lost", reverie)
 
         async def fail(*_: Any) -> Any:
             raise Unavailable("the gateway", "later")

@@ -1,4 +1,7 @@
-"""The scripted model speaks the formats of OpenAI and Anthropic as their libraries know them."""
+"""The scripted model speaks the formats of OpenAI and Anthropic as their libraries know them.
+
+The tests import these themselves: they take seconds of every process that collects tests.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,7 @@ import json
 from typing import Any
 
 import aiohttp
-import anthropic
-import openai
 import pytest
-from anthropic.types import RawMessageStreamEvent
-from openai.types.chat import ChatCompletionChunk
 from pydantic import BaseModel, TypeAdapter
 
 from reverie.contracts.events import read_server_sent_events
@@ -20,7 +19,6 @@ ANSWER = ChatAnswer(
     "The answer is 42.", thinking="Let me see.", calls=(ToolUse("look", {"at": "x"}),)
 )
 ASKED: list[Any] = [{"role": "user", "content": "What is it?"}]
-EVENTS: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
 DIALECT = {"reasoning_content"}
 """Fields that OpenAI does not know: how Ollama and others send thoughts."""
 
@@ -42,6 +40,8 @@ async def _stream(url: str, body: dict[str, Any]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("fault", ["", "length"])
 async def test_every_chunk_is_one_of_openai(fault: Fault) -> None:
+    from openai.types.chat import ChatCompletionChunk
+
     answer = ChatAnswer(ANSWER.text, ANSWER.calls, ANSWER.thinking, fault)
     async with chat_server(lambda _: answer) as server:
         body = {"model": "m", "messages": ASKED, "stream": True}
@@ -58,16 +58,22 @@ async def test_every_chunk_is_one_of_openai(fault: Fault) -> None:
 
 @pytest.mark.parametrize("fault", ["", "length"])
 async def test_every_event_is_one_of_anthropic(fault: Fault) -> None:
+    from anthropic.types import RawMessageStreamEvent
+
+    known: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
     answer = ChatAnswer(ANSWER.text, ANSWER.calls, ANSWER.thinking, fault)
     async with chat_server(lambda _: answer) as server:
         body = {"model": "m", "messages": ASKED, "stream": True, "max_tokens": 9}
         sent = await _stream(f"{server.url}/v1/messages", body)
-    events = [EVENTS.validate_python(json.loads(data)) for _, data in sent]
+    events = [known.validate_python(json.loads(data)) for _, data in sent]
     assert [event.type for event in events] == [name for name, _ in sent]
     assert {name for event in events for name in _unknown_fields(event)} == set()
 
 
 async def test_both_libraries_read_what_was_scripted() -> None:
+    import anthropic
+    import openai
+
     async with chat_server(lambda _: ANSWER) as server:
         async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="k") as client:
             stream = await client.chat.completions.create(model="m", messages=ASKED, stream=True)
@@ -95,6 +101,9 @@ async def test_both_libraries_read_what_was_scripted() -> None:
     ],
 )
 async def test_both_libraries_know_each_refusal(fault: Fault, name: str, kind: str) -> None:
+    import anthropic
+    import openai
+
     async with chat_server(lambda _: ChatAnswer(fault=fault, retry_after="7")) as server:
         keys: dict[str, Any] = {"api_key": "k", "max_retries": 0}
         async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", **keys) as client:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from openai import AsyncOpenAI
-from openai.types.responses.response_input_param import FunctionCallOutput
-
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse, chat_server
 
 
 async def test_a_streamed_answer_and_a_tool_call_are_read_by_the_client_of_openai() -> None:
+    from openai import AsyncOpenAI
+    from openai.types.responses.response_input_param import FunctionCallOutput
+
     answers = [ChatAnswer("Two words.", calls=(ToolUse("look", {"at": "x"}),)), ChatAnswer("Done.")]
     seen: list[ChatRequest] = []
 
