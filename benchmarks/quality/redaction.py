@@ -1,7 +1,7 @@
 """Measures redaction's precision, recall and speed.
 
 Run from the root of the project: `python -m benchmarks.quality.redaction`. `--forms a` prints the
-figures and mistakes of one set of forms alone (`a` to `k`). Last come the slowest
+figures and mistakes of one set of forms alone (`a` to `l`). Last come the slowest
 of some hundred texts that are mixed at random of the hostile ones, always the same; `--mixes 50
 7` prints those of fifty of another seed alone.
 """
@@ -21,9 +21,7 @@ from benchmarks.quality.question_sets import DATA
 from benchmarks.support.common import parser
 from reverie.domain.redaction.redactor import redact
 from tests.domain.redaction.form_sets import FORM_SETS, FormText, score, score_forms
-from tests.domain.redaction.held_out_set import held_out_found, held_out_kept
-from tests.domain.redaction.test_redaction_quality import held_out, measured, negatives, positives
-from tests.domain.redaction.third_set import third, third_found, third_kept
+from tests.domain.redaction.template_sets import HELD_OUT, MADE, THIRD, LabelledTexts
 
 MEBIBYTE = 1 << 20
 HOSTILE = (
@@ -125,9 +123,9 @@ FLOOR = re.compile("password|secret|token|key|auth")
 
 def report_labelled() -> None:
     """Precision and recall on the three sets of labelled texts, and every mistake."""
-    report_half("made with the rules", len(positives()), len(negatives()), measured())
-    report_half("held out", len(held_out_found()), len(held_out_kept()), held_out())
-    report_half("third set", len(third_found()), len(third_kept()), third())
+    report_set("made with the rules", MADE)
+    report_set("held out", HELD_OUT)
+    report_set("third set", THIRD)
 
 
 def report_forms(name: str, shows_mistakes: bool = False) -> None:
@@ -170,12 +168,10 @@ def _strings(path: Path) -> Iterator[str]:
             values += value.values() if isinstance(value, dict) else value
 
 
-def report_half(
-    name: str, hits: int, others: int, figures: tuple[list[str], list[str], float, float]
-) -> None:
+def report_set(name: str, texts: LabelledTexts) -> None:
     """The figures of one set."""
-    missed, wrong, precision, recall = figures
-    print(f"{name}: {hits} with a credential, {others} without")
+    missed, wrong, precision, recall = texts.measure()
+    print(f"{name}: {len(texts.found)} with a credential, {len(texts.kept)} without")
     print(f"precision {precision:.3f}  recall {recall:.3f}")
     for text in missed:
         print(f"  missed     {text[:100]!r}")
@@ -185,7 +181,7 @@ def report_half(
 
 def report_time() -> None:
     """Milliseconds of the processor for a mebibyte, and how many times those of a plain pass."""
-    ordinary = "".join(text + "\n" for text in negatives() + held_out_kept())
+    ordinary = "".join(text + "\n" for text in (*MADE.kept, *HELD_OUT.kept))
     texts = {"ordinary": ordinary, **{part: part for part in HOSTILE}, **distinct()}
     for name, text in texts.items():
         full = (text * (MEBIBYTE // len(text.encode()) + 1))[:MEBIBYTE]

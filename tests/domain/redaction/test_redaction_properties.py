@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.redaction.matching import MAX_JUDGED
+from reverie.domain.redaction.randomness import is_unpronounceable
 from reverie.domain.redaction.redactor import redact, redact_value
 from tests.security.fuzz_inputs import EXAMPLES
 
@@ -45,7 +46,7 @@ def test_a_short_lower_case_word_is_no_credential(word: str) -> None:
     assert redact(word).text == word
 
 
-@settings(max_examples=30 * EXAMPLES, deadline=None)
+@settings(max_examples=30 * EXAMPLES)
 @given(TEXTS)
 def test_redacting_redacted_text_changes_nothing(text: str) -> None:
     once = redact(text)
@@ -53,7 +54,7 @@ def test_redacting_redacted_text_changes_nothing(text: str) -> None:
     assert (twice.text, twice.count, twice.kinds) == (once.text, 0, ())
 
 
-@settings(max_examples=10 * EXAMPLES, deadline=None)
+@settings(max_examples=10 * EXAMPLES)
 @given(JSON)
 def test_redacting_a_redacted_value_changes_nothing(value: Any) -> None:
     once = redact_value(value)
@@ -61,13 +62,13 @@ def test_redacting_a_redacted_value_changes_nothing(value: Any) -> None:
     assert (twice.value, twice.count) == (once.value, 0)
 
 
-@settings(max_examples=10 * EXAMPLES, deadline=None)
+@settings(max_examples=10 * EXAMPLES)
 @given(TEXTS, TEXTS)
 def test_a_known_key_is_found_in_any_surroundings(before: str, after: str) -> None:
     assert KEY not in redact(f"{before} {KEY} {after}").text
 
 
-@settings(max_examples=10 * EXAMPLES, deadline=None)
+@settings(max_examples=10 * EXAMPLES)
 @given(st.lists(st.text(max_size=40), max_size=4), st.integers(1, 3))
 def test_redacted_text_written_as_json_contains_nothing_more_to_redact(
     parts: list[str], times: int
@@ -149,7 +150,7 @@ def test_a_putty_key_is_redacted_and_its_comment_kept() -> None:
     assert redact(text).text == f"{head}Private-Lines: 3\n[REDACTED_PRIVATE_KEY]\nPrivate-MAC: 00"
 
 
-@settings(max_examples=10 * EXAMPLES, deadline=None)
+@settings(max_examples=10 * EXAMPLES)
 @given(TEXTS)
 def test_a_text_without_findings_is_returned_unchanged(text: str) -> None:
     found = redact(text)
@@ -250,3 +251,9 @@ def test_scattered_credentials_are_redacted_alone_and_dense_ones_with_the_text_b
     assert once.count == len(secrets)
     assert (once.text.count(LOG_LINE) == beside * len(secrets)) is kept
     assert redact(once.text).text == once.text
+
+
+def test_random_strings_are_distinguished_from_words() -> None:
+    words = "authentication_backend_settings configuration sunshine keyboardInterrupt"
+    assert not any(map(is_unpronounceable, words.split()))
+    assert is_unpronounceable("xbjqtfu" + "tvaa" + "rskeN3")

@@ -1,8 +1,18 @@
-"""The held-out redaction set, written before the rules that it measures.
+"""Three labelled sets of texts, with credentials and without.
+
+One was made together with the rules. The others were each written before the rules that they
+measure.
 
 Two files hold a text a line (`⏎` for a line break). In the file of texts with a credential
 `«shape»` stands where it is; in the other `~shape` stands for what only looks like one. Values
 are made when the module loads: no file of the project holds a credential.
+
+The third set follows the manner of public repositories: sources of many languages, settings, logs
+and documents, with ordinary weak passwords as people write them, and with what stands beside
+credentials there: placeholders, names, checksums, ids. Words that promise nothing (`changeme`,
+`password`, `your-password`, `dummy`, `test-token`) are placeholders and are to stay; a word with a
+number (`sunshine12`) is a password. A hash of a password is to go: it can be tried out elsewhere.
+What is encrypted for one reader stays.
 """
 
 from __future__ import annotations
@@ -10,15 +20,25 @@ from __future__ import annotations
 import base64
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+from reverie.domain.redaction.redactor import redact
+from reverie.domain.text.characters import word_set
 
 LOWER = "abcdefghijklmnopqrstuvwxyz"
 UPPER, DIGITS, HEX = LOWER.upper(), "0123456789", "0123456789abcdef"
 ALNUM = LOWER + UPPER + DIGITS
 DASHES = "-" * 5
-FOUND = Path(__file__).with_name("held_out_credentials.txt")
-KEPT = Path(__file__).with_name("held_out_harmless.txt")
+FOLDER = Path(__file__).parent
+WORDS = sorted(
+    word_set(
+        "sunshine dragon monkey summer winter orange flower coffee shadow master silver tiger "
+        "rabbit garden market window yellow planet bridge cookie pepper hockey jordan falcon"
+    )
+)
+LEET = str.maketrans("aeiost", "4310$7")
 
 _dice = random.Random(1_871)
 
@@ -123,36 +143,81 @@ def _with_credentials(line: str) -> tuple[str, tuple[str, ...]]:
     return text, tuple(values)
 
 
-def telling(value: str) -> str:
+def _longest_line(value: str) -> str:
     """The part of a value that must be gone: of a key in several lines, one of its lines."""
     lines = value.replace("\\n", "\n").split("\n")
     return value if len(lines) == 1 else max(lines, key=len).strip()
 
 
-def held_out_found() -> list[tuple[str, tuple[str, ...]]]:
-    """(text, what must not be left in it)."""
-    return _FOUND_CASES
+@dataclass(frozen=True)
+class LabelledTexts:
+    """Texts with what must not be left in each, and texts in which nothing is to be redacted."""
+
+    found: Sequence[tuple[str, tuple[str, ...]]]
+    kept: Sequence[str]
+
+    def measure(self) -> tuple[list[str], list[str], float, float]:
+        """Missed texts, disturbed texts, precision and recall."""
+        missed = [t for t, values in self.found if any(v in redact(t).text for v in values)]
+        wrong = [text for text in self.kept if redact(text).text != text]
+        found = len(self.found) - len(missed)
+        return missed, wrong, found / (found + len(wrong)), found / len(self.found)
 
 
-def held_out_kept() -> list[str]:
-    """Texts in which nothing is to be redacted."""
-    return _KEPT_CASES
-
-
-def found_in(path: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """The texts with a credential of a file, and what must not be left in each."""
-    cases = [_with_credentials(line) for line in _lines(path)]
-    return [(text, tuple(map(telling, values))) for text, values in cases]
-
-
-def kept_in(path: Path) -> list[str]:
-    """The texts of a file in which nothing is to be redacted."""
-    return [_KEPT.sub(_either, line) for line in _lines(path)]
+def _read(name: str) -> LabelledTexts:
+    cases = [_with_credentials(line) for line in _lines(FOLDER / f"{name}_credentials.txt")]
+    return LabelledTexts(
+        [(text, tuple(map(_longest_line, values))) for text, values in cases],
+        [_KEPT.sub(_either, line) for line in _lines(FOLDER / f"{name}_harmless.txt")],
+    )
 
 
 def _either(match: re.Match[str]) -> str:
     return _filled(match) if match[1] in SHAPES else match[0]
 
 
-_FOUND_CASES = found_in(FOUND)
-_KEPT_CASES = kept_in(KEPT)
+HELD_OUT = _read("held_out")
+
+_dice_3 = random.Random(77_013)
+
+
+def _word() -> str:
+    return _dice_3.choice(WORDS)
+
+
+def _gibberish(length: str) -> str:
+    """As typed at random: letters for the most part, some digits."""
+    start = "".join(_dice_3.choice(LOWER) for _ in range(int(length) - 3))
+    return start + "".join(_dice_3.choice(ALNUM) for _ in range(2)) + _dice_3.choice("23456789")
+
+
+def _concatenated(kind: str) -> str:
+    body = [run(ALNUM + "+/", 64) for _ in range(3)]
+    lines = [f"{DASHES}BEGIN {kind}{DASHES}", *body, f"{DASHES}END {kind}{DASHES}"]
+    return " +\n".join(f'    "{line}\\n"' for line in lines)
+
+
+SHAPES |= {
+    "weak": lambda _: _word() + str(_dice_3.randrange(10, 9999)),
+    "cap": lambda _: _word().capitalize() + _dice_3.choice("@!#") + str(_dice_3.randrange(1, 2030)),
+    "leet": lambda _: _word().capitalize().translate(LEET) + _word().translate(LEET)[:3] + "9",
+    "gib": _gibberish,
+    "wpsalt": lambda _: run(ALNUM + "!@#%^&*()-_[]{}<>~+=,.;:/?|", 64),
+    "bytes": lambda n: ", ".join(f"0x{_dice_3.randrange(16, 256):02x}" for _ in range(int(n))),
+    "wg": lambda _: base64.b64encode(_dice_3.randbytes(32)).decode(),
+    "fernet": lambda _: base64.urlsafe_b64encode(_dice_3.randbytes(32)).decode(),
+    "der": lambda _: "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" + run(ALNUM + "+/", 300),
+    "mnemonic": lambda _: " ".join(_word() for _ in range(12)),
+    "pemconcat": _concatenated,
+}
+THIRD = _read("third")
+
+SHAPES |= {
+    "is": lambda text: text,
+    "upper32": lambda n: run(UPPER + "234567", int(n)),
+    "pemcut": lambda kind: _pem(kind).rpartition("\n")[0],
+    "pemcutesc": lambda kind: _pem(kind, "\\n").rpartition("\\n")[0],
+    "certificate": lambda _: _pem("CERTIFICATE"),
+    "publickey": lambda _: _pem("PUBLIC KEY"),
+}
+MADE = _read("made")
