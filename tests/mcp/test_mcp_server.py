@@ -24,197 +24,119 @@ from tests.support.stack import Stack, eventually
 NOBODY = "00000000-0000-7000-8000-000000000000"
 
 
-async def test_every_tool_works_and_agents_work_in_both_eras_and_over_stdio(
-    stack: Stack, test_run: TestRun
-) -> None:
+async def test_agents_work_in_both_eras_and_over_stdio(stack: Stack, test_run: TestRun) -> None:
+    """Each tool for itself is tried in `tests.interfaces`."""
     home = test_run.new_folder("mcp")
+    (home / "reverie.toml").write_text('project = "weir"\n')
     env = {"REVERIE_GATEWAY_URL": stack.url, "REVERIE_API_KEY": stack.key}
     http = f"{stack.url}/mcp?project="
     async with over_http(f"{http}harbour", stack.key) as client:
         assert client.protocol_version == LATEST_PROTOCOL_VERSION
-        await _walk(client, "harbour", stack)
+        await _visit(client, "harbour")
     async with over_http(f"{http}mill", stack.key, "legacy") as client:
         assert client.protocol_version == LATEST_HANDSHAKE_VERSION
-        await _visit(Use(client), "mill", stack)
-    async with over_stdio(home, "--project", "quay", **env) as client:
+        await _visit(client, "mill")
+    # The flag counts before the environment, and that before the file of the folder.
+    async with over_stdio(home, "--project", "quay", REVERIE_PROJECT="moor", **env) as client:
         assert client.protocol_version == LATEST_PROTOCOL_VERSION
-        await _visit(Use(client), "quay", stack)
+        await _visit(client, "quay")
 
 
-async def _walk(client: Client, place: str, stack: Stack) -> None:
-    """Every tool, as an agent in that project would use it."""
-    use = Use(client)
-    told = await _visit(use, place, stack)
-    await _graph(use, place, told)
-    await _keyed(use, place)
-    await _changes(use, told)
-    await _more(use, place)
-    status = await use("status")
-    assert status["ready"]
-    assert status["graph"]["memories"] > 0
-    assert (await use("forget", id=told))["changed"]
-    _, document = await refused(client, "history", id=told)
-    assert document["code"] == "not_found"
-    assert use.used == {tool.name for tool in TOOLS}
-
-
-async def _visit(use: Use, place: str, stack: Stack) -> str:
-    """Some of the tools, and what is attached: for the others the way is the same."""
+async def _visit(client: Client, place: str) -> None:
+    """Some of the tools, and what is attached, within a project."""
     bell = f"The {place} bell rings at noon because the old clock drifts."
-    told = await use("remember", content=bell, kind="decision", files=[f"src/{place}.py"])
+    told = await call(client, "remember", content=bell, kind="decision")
     assert (told["status"], told["version"]) == ("created", 1)
-    await _searches(use, place, told["id"], bell)
-    await _work(use, place, stack)
-    await _attached(use.client, place)
-    return str(told["id"])
-
-
-class Use:
-    """Calls tools and notes which."""
-
-    def __init__(self, client: Client) -> None:
-        self.client, self.used = client, set[str]()
-
-    async def __call__(self, tool: str, /, **given: Any) -> Any:
-        self.used.add(tool)
-        return await call(self.client, tool, **given)
-
-    async def other(self, operation: str, **arguments: Any) -> Any:
-        """An operation that `more` runs."""
-        return await self("more", **_by_more(operation, **arguments))
-
-    async def refused_other(self, operation: str, **arguments: Any) -> tuple[str, Any]:
-        return await refused(self.client, "more", **_by_more(operation, **arguments))
-
-
-async def _searches(use: Use, place: str, told: str, bell: str) -> None:
-    found = await use("recall", query=f"why does the {place} bell ring at noon", limit=3)
+    await call(client, "remember", content=f"Wind the {place} clock", kind="task")
+    await _more(client, "session_start", agent="ann")
+    found = await call(client, "recall", query=f"why does the {place} bell ring at noon", limit=3)
     assert found["memories"][0]["content"] == bell
     assert found["memories"][0]["scope"] == f"project/{place}"
     assert found["fence"].startswith(OPEN_TAG)
     assert found["end"] == CLOSE_TAG
-    found = await use.other("recall", query=f"{place} bell", limit=1)
-    assert [one["id"][-8:] for one in found["memories"]] == [told[-8:]]
-    assert found["memories"][0]["kind"] == "decision"
-    block = await use("context")
-    assert bell in block["markdown"]
+    assert bell in (await call(client, "context"))["markdown"]
+    await _attached(client, place)
 
 
-async def _graph(use: Use, place: str, told: str) -> None:
-    other = (await use("remember", content=f"The {place} clock was built in 1871."))["id"]
-    edge = (await use("link", **{"from": told, "to": other, "type": "caused_by"}))["id"]
-    around = await use("subgraph", id=told, depth=1)
-    assert {told[-8:], other[-8:]} <= {one["id"] for one in around["nodes"]}
-    assert edge[-8:] in {one.get("id") for one in around["edges"]}
-    assert (await use("unlink", id=edge))["id"] == edge
-    touched = await eventually(lambda: _items(use, "impact", path=f"src/{place}.py"))
-    assert told[-8:] in {one["id"] for one in touched}
+async def test_sessions_and_doubtful_memories_are_those_of_the_project(stack: Stack) -> None:
+    for place, sha in (("mill", "c" * 40), ("quay", "d" * 40)):
+        start = {"agent": "ann", "project": place}
+        session = (await stack.post("/v1/sessions/start", start))["session"]
+        fact = {"content": f"The {place} clock is in src/{place}.py.", "scope": f"project/{place}"}
+        await stack.post("/v1/remember", fact)
+        commit = {"sha": sha, "subject": "Move it", "committed_at": "2099-01-01T00:00:00Z"}
+        files = [{"path": f"src/{place}.py", "status": "deleted"}]
+        change = {"project": place, "branch": "main", "after": sha, "commits": [commit]}
+        await stack.post("/v1/git/changes", {**change, "files": files})
+    async with over_http(f"{stack.url}/mcp?project=quay", stack.key) as client:
+        assert [one["id"] for one in (await call(client, "sessions"))["items"]] == [session[-8:]]
+
+        async def doubtful() -> list[Any]:
+            return list((await call(client, "stale"))["items"])
+
+        [doubt] = await eventually(doubtful)
+        assert doubt["evidence"][0]["path"] == "src/quay.py"
+        assert (await call(client, "confirm", id=doubt["memory"]["id"]))["cleared"] > 0
 
 
-async def _keyed(use: Use, place: str) -> None:
-    key, nine, ten = f"{place}-tide", f"High water in {place} at nine", f"In {place} at ten"
-    saved = await use.other("remember", key=key, content=nine, kind="warning")
-    assert saved["status"] == "created"
-    again = {"key": key, "content": ten, "kind": "warning"}
-    words, document = await use.refused_other("remember", **again)
-    assert document["code"] == "conflict"
-    assert document["current"]["content"] == nine
-    assert OPEN_TAG in words
-    newer = await use.other("remember", **again, supersede_reason="the survey was wrong")
-    assert newer["status"] == "superseded"
-    lessons = {"scope": f"project/{place}", "kind": ["lesson"], "status": ["active"]}
-    noted = await use.other("list_memories", **lessons)
-    assert [(one["key"], one["content"]) for one in noted["items"]] == [(key, ten)]
-    memories = (await use.other("recall", query=f"high water in {place}"))["memories"]
-    found = {one["status"] for one in memories if one.get("key") == key}
-    assert found == {"active", "superseded"}
-    assert (await use("forget", key=key))["id"][-8:] == newer["id"][-8:]
-    elsewhere = {"key": f"{place}-bell", "scope": "global"}
-    await use.other("remember", **elsewhere, content=f"Elsewhere the {place} bell is a gong.")
-    words, document = await refused(use.client, "forget", key=elsewhere["key"])
-    assert document["code"] == "not_found"
-    assert f"no active memory in project/{place} under the key {elsewhere['key']}" in words
-    await use("forget", **elsewhere)
+async def test_a_key_is_one_of_the_project_where_no_scope_is_named(stack: Stack) -> None:
+    nine, again = "High water at nine", {"key": "tide", "content": "At ten", "kind": "warning"}
+    async with over_http(f"{stack.url}/mcp?project=mill", stack.key) as client:
+        saved = await _more(client, "remember", **{**again, "content": nine})
+        assert saved["status"] == "created"
+        words, document = await refused(client, "more", **_by_more("remember", **again))
+        assert document["code"] == "conflict"
+        assert document["current"]["content"] == nine
+        assert OPEN_TAG in words
+        newer = await _more(client, "remember", **again, supersede_reason="the survey was wrong")
+        assert newer["status"] == "superseded"
+        lessons = {"scope": "project/mill", "kind": ["lesson"], "status": ["active"]}
+        noted = await _more(client, "list_memories", **lessons)
+        assert [(one["key"], one["content"]) for one in noted["items"]] == [("tide", "At ten")]
+        assert (await call(client, "forget", key="tide"))["id"][-8:] == newer["id"][-8:]
+        elsewhere = {"key": "bell", "scope": "global"}
+        await _more(client, "remember", **elsewhere, content="Elsewhere the bell is a gong.")
+        words, document = await refused(client, "forget", key="bell")
+        assert document["code"] == "not_found"
+        assert "no active memory in project/mill under the key bell" in words
+        await call(client, "forget", **elsewhere)
 
 
-async def _changes(use: Use, told: str) -> None:
-    await use("feedback", id=told, verdict="edit", content="The bell rings at one.")
-    past = (await use("history", id=told))["items"]
-    assert [one["version"] for one in past] == [2, 1]
-    assert (await use("rollback", id=told, version=1))["version"] == 3
-    await use("feedback", id=told, verdict="approve")
+async def test_what_has_no_tool_is_found_described_and_carried_out_by_more(stack: Stack) -> None:
+    async with over_http(f"{stack.url}/mcp?project=mill", stack.key) as client:
+        known = (await call(client, "more"))["operations"]
+        assert {"correct_session", "session_start", "pin", "export"} <= known.keys()
+        assert known.keys().isdisjoint(WITHHELD_OPERATIONS)
+        assert known["pin"].startswith("Pin a memory")
+        takes = (await call(client, "more", operation="correct_session"))["arguments"]
+        assert takes["required"] == ["id"]
+        assert takes["properties"].keys() == {"id", "messages", "diff"}
+        assert takes["properties"]["diff"] == {"type": "string"}
+        session = (await _more(client, "session_start", agent="ann", project="mill"))["session"]
+        told = [{"role": "user", "content": "The clock is green."}]
+        assert (await _more(client, "append_turns", session=session, turns=told))["accepted"] == 1
+        corrected = await _more(client, "correct_session", id=session, diff="no, it is blue")
+        assert corrected["session"] == session
+        await _more(client, "remember", content="Nobody winds the clock.", scope="user/ann")
+        file = (await _more(client, "export", scope=["user/ann"]))["data"]
+        assert "Nobody winds the clock." in file
+        taken = await _more(client, "import", data=file, dry_run=True)
+        assert (taken["rejected"], taken["dry_run"]) == (0, True)
+        refusals: list[tuple[dict[str, Any], str]] = [
+            *(({"operation": name}, why) for name, why in WITHHELD_OPERATIONS.items()),
+            ({"operation": "pins"}, "did you mean pin"),
+            ({"operation": "pin", "arguments": {}}, "id: is required"),
+            ({"operation": "import", "arguments": {}}, "data: is required"),
+            ({"operation": "import", "arguments": {"data": "no export"}}, "line 1"),
+        ]
+        for arguments, word in refusals:
+            words, _ = await refused(client, "more", **arguments)
+            assert word in words
 
 
-async def _work(use: Use, place: str, stack: Stack) -> None:
-    one, two = [
-        (await use("remember", content=f"{what} the {place} clock", kind="task"))["id"]
-        for what in ("Oil", "Wind")
-    ]
-    moved = await use("task_update", id=two, depends_on=[one], claim_seconds=None)
-    assert moved["id"] == two
-    _, document = await refused(use.client, "task_update", id=two, state="done")
-    assert document["code"] == "conflict"
-    claimed = await use("task_update", id=one, claim_seconds=60, agent="ann")
-    assert claimed["task"]["claimed_by"] == "ann"
-    done = await use("task_update", id=one, state="done", agent="ann")
-    assert done["task"]["state"] == "done"
-    start = {"agent": "ann", "project": place}
-    session = (await stack.post("/v1/sessions/start", start))["session"]
-    assert [one["id"] for one in (await use("sessions"))["items"]] == [session[-8:]]
-    assert (await use("dream", session=session))["status"] in {"queued", "running"}
-    sha = "c" * 40
-    commit = {"sha": sha, "subject": "Move the bell", "committed_at": "2099-01-01T00:00:00Z"}
-    files = [{"path": f"src/{place}.py", "status": "deleted"}]
-    change = {"project": place, "branch": "main", "after": sha, "commits": [commit]}
-    await stack.post("/v1/git/changes", {**change, "files": files})
-    doubtful = await eventually(lambda: _items(use, "stale"))
-    assert doubtful[0]["evidence"][0]["path"] == f"src/{place}.py"
-    assert (await use("confirm", id=doubtful[0]["memory"]["id"]))["cleared"] > 0
-
-
-async def _more(use: Use, place: str) -> None:
-    """What has no tool of its own: found by its name, described, carried out."""
-    known = (await use("more"))["operations"]
-    assert {"correct_session", "session_start", "pin", "export", "watch_memories"} <= known.keys()
-    assert known.keys().isdisjoint(WITHHELD_OPERATIONS)
-    assert known["pin"].startswith("Pin a memory")
-    takes = (await use("more", operation="correct_session"))["arguments"]
-    assert takes["required"] == ["id"]
-    assert takes["properties"].keys() == {"id", "messages", "diff"}
-    assert takes["properties"]["diff"] == {"type": "string"}
-
-    async def do(operation: str, **arguments: Any) -> Any:
-        return await use("more", operation=operation, arguments=arguments)
-
-    began = (await do("watch_memories"))["next"]
-    session = (await do("session_start", agent="ann", project=place))["session"]
-    told = [{"role": "user", "content": f"The {place} clock is green."}]
-    assert (await do("append_turns", session=session, turns=told))["accepted"] == 1
-    assert (await do("correct_session", id=session, diff="no, it is blue"))["session"] == session
-    ended = await do("session_end", id=session)
-    assert ended["session"] == session
-    made = await do("remember", content=f"Nobody winds the {place} clock.", scope="user/ann")
-    happened = await eventually(lambda: _happened(do, began))
-    assert made["id"] in happened
-    file = (await do("export", scope=["user/ann"]))["data"]
-    assert f"Nobody winds the {place} clock." in file
-    taken = await do("import", data=file, dry_run=True)
-    assert (taken["rejected"], taken["dry_run"]) == (0, True)
-    refusals: list[tuple[dict[str, Any], str]] = [
-        *(({"operation": name}, why) for name, why in WITHHELD_OPERATIONS.items()),
-        ({"operation": "pins"}, "did you mean pin"),
-        ({"operation": "pin", "arguments": {}}, "id: is required"),
-        ({"operation": "import", "arguments": {}}, "data: is required"),
-        ({"operation": "import", "arguments": {"data": "no export"}}, "line 1"),
-    ]
-    for arguments, word in refusals:
-        words, _ = await refused(use.client, "more", **arguments)
-        assert word in words
-
-
-async def _happened(do: Any, after: str) -> list[Any]:
-    found = await do("watch_memories", after=after, event=["remembered"])
-    return [one["data"]["id"] for one in found["items"]]
+async def _more(client: Client, operation: str, **arguments: Any) -> Any:
+    """The answer of an operation that has no tool."""
+    return await call(client, "more", **_by_more(operation, **arguments))
 
 
 async def _attached(client: Client, place: str) -> None:
@@ -257,10 +179,6 @@ async def _prompt(client: Client, name: str, **given: str) -> str:
     [message] = (await client.get_prompt(name, given)).messages
     assert isinstance(message.content, TextContent)
     return message.content.text
-
-
-async def _items(use: Use, tool: str, **given: Any) -> list[Any]:
-    return list((await use(tool, **given))["items"])
 
 
 async def test_an_error_has_the_code_and_message_of_rest_for_the_model_to_act_on(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from typing import Any
 
 import pytest
 from mcp import Client
@@ -15,6 +16,7 @@ from tests.support.mcp_clients import call, over_http, refused, said
 from tests.support.stack import Stack
 
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+SECRET = "sesame-Zq81-open-4471-hill"
 FACTS = [
     f"The heron oils hinge {number} of the sluice gate every Tuesday before the tide, because "
     f"rust stuck it once (src/sluice/gate{number}.py)."
@@ -22,10 +24,10 @@ FACTS = [
 ]
 
 
-async def _keep_facts(client: Client) -> list[str]:
+async def _keep_facts(client: Client, count: int = 3) -> list[str]:
     return [
         str((await call(client, "remember", content=fact, kind="decision", tags=["gate"]))["id"])
-        for fact in FACTS
+        for fact in FACTS[:count]
     ]
 
 
@@ -33,7 +35,7 @@ async def test_results_are_hardly_longer_as_data_than_as_text_and_hold_short_ids
     stack: Stack,
 ) -> None:
     async with over_http(f"{stack.url}/mcp?project=lock", stack.key) as client:
-        kept = await _keep_facts(client)
+        kept = await _keep_facts(client, 5)
         asked = {"query": "who oils the hinges of the sluice gate"}
         answer = await client.call_tool("recall", asked)
         text, data = said(answer), json.dumps(answer.structured_content, separators=(",", ":"))
@@ -46,14 +48,6 @@ async def test_results_are_hardly_longer_as_data_than_as_text_and_hold_short_ids
         for tool, given in (("subgraph", {"id": kept[0]}), ("sessions", {}), ("stale", {})):
             shown = said(await client.call_tool(tool, given))
             assert UUID.search(shown) is None, shown
-
-
-async def test_an_answer_that_no_memory_gives_says_so(stack: Stack) -> None:
-    async with over_http(f"{stack.url}/mcp?project=lock", stack.key) as client:
-        await _keep_facts(client)
-        found = await call(client, "recall", query="How do I bake sourdough bread?")
-        assert found["answered"] is False
-        assert all(memory["relevance"] < 0.6 for memory in found["memories"])
 
 
 async def test_a_short_id_that_recall_printed_is_taken_by_every_tool(stack: Stack) -> None:
@@ -133,9 +127,14 @@ async def test_an_operation_that_is_no_tool_names_the_way_to_it(stack: Stack) ->
                 await client.call_tool(name, {})
 
 
-async def test_an_empty_answer_names_where_was_looked(stack: Stack) -> None:
+async def test_an_answer_that_no_memory_gives_says_so_and_an_empty_one_where_was_looked(
+    stack: Stack,
+) -> None:
     async with over_http(f"{stack.url}/mcp?project=lock", stack.key) as client:
         await _keep_facts(client)
+        found = await call(client, "recall", query="How do I bake sourdough bread?")
+        assert found["answered"] is False
+        assert all(memory["relevance"] < 0.6 for memory in found["memories"])
         for tool, given in (
             ("recall", {"query": "hinges", "scopes": ["project/lokc"]}),
             ("context", {"project": "lokc"}),
@@ -176,7 +175,7 @@ async def test_a_message_makes_a_bounded_number_of_calls(stack: Stack) -> None:
 async def test_recall_gives_of_a_long_memory_what_matched_and_says_where_the_rest_is(
     stack: Stack,
 ) -> None:
-    notes = " ".join(f"Gate {n} is painted green." for n in range(300))
+    notes = " ".join(f"Gate {n} is painted green." for n in range(80))
     answer = "The upper lock takes nine minutes to fill."
     text = f"{notes} {answer} {notes}"
     body = {"content": text, "scope": "project/lock", "kind": "reference"}
@@ -189,3 +188,24 @@ async def test_recall_gives_of_a_long_memory_what_matched_and_says_where_the_res
         assert "get_memory" in said(result)
         whole = await call(client, "more", operation="get_memory", arguments={"id": id[-8:]})
         assert whole["content"] == text
+
+
+async def test_state_is_read_back_and_a_secret_stays_out_of_the_conversation(
+    stack: Stack,
+) -> None:
+    own = stack.apart()
+    async with over_http(f"{own.url}/mcp", own.key) as client:
+
+        async def do(operation: str, **arguments: Any) -> Any:
+            return await call(client, "more", operation=operation, arguments=arguments)
+
+        stored = await do("vault_put", key="cursor", value={"page": 7}, secret=False)
+        assert (stored["version"], stored["secret"]) == (1, False)
+        assert (await do("vault_get", key="cursor"))["value"] == {"page": 7}
+        assert (await do("vault_put", key="token", value=SECRET, secret=True))["secret"] is True
+        arguments = {"operation": "vault_get", "arguments": {"key": "token"}}
+        words, _ = await refused(client, "more", **arguments)
+        assert "is a secret" in words
+        assert SECRET not in words
+        about = await call(client, "more", operation="vault_get")
+        assert "what is no secret" in about["about"]

@@ -11,6 +11,7 @@ from reverie.mcp.handlers import McpHandlers
 from reverie.mcp.rest_calls import RestClient
 from reverie.mcp.tools import MINIMAL_TOOLS, TOOLS
 from reverie.testing.models import model_home
+from tests.interfaces.table import CASES
 
 SEEDS = {
     *("recall", "remember", "context", "forget", "link", "unlink", "subgraph", "impact", "status"),
@@ -61,3 +62,7 @@ async def test_every_tool_describes_its_purpose_its_arguments_and_whether_it_cha
     assert {tool.name for tool in TOOLS if tool.hints.read_only} == {
         *("recall", "context", "subgraph", "impact", "status", "sessions", "stale", "history"),
     }
+
+
+def test_every_tool_is_tried_among_the_interfaces() -> None:
+    assert {case.tool for case in CASES} == {tool.name for tool in TOOLS}
