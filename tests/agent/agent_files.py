@@ -10,102 +10,51 @@ from pathlib import Path
 from typing import Any
 
 from tests.agent.agent_payloads import ASKED, FOLDER, TOLD
+from tests.agent.transcript_samples import lines
 
 OUTPUT = "[Command exited with code 1]\n2 failed\n"
 
-CLINE_MESSAGES: list[dict[str, Any]] = [
-    {
-        "id": "be78394a",
-        "role": "user",
-        "content": [{"type": "text", "text": f'<user_input mode="act">{ASKED}</user_input>'}],
-        "ts": 1772445619506,
-    },
-    {
-        "id": "msg_TIEobl35",
-        "role": "assistant",
-        "content": [
-            {
-                "type": "tool_use",
-                "id": "call_1",
-                "name": "run_commands",
-                "input": {"commands": ["pytest -q"]},
-            }
-        ],
-        "ts": 1772445619838,
-    },
-    {
-        "id": "msg_7OxbFBQo",
-        "role": "user",
-        "content": [
-            {
-                "type": "tool_result",
-                "tool_use_id": "call_1",
-                "name": "run_commands",
-                "content": [{"query": "pytest -q", "result": OUTPUT, "success": False}],
-            }
-        ],
-        "ts": 1772445620145,
-    },
-    {
-        "id": "msg_NON8F7NS",
-        "role": "user",
-        "content": [{"type": "text", "text": '<hook_context source="PreToolUse">x</hook_context>'}],
-        "ts": 1772445620148,
-        "metadata": {"userRunSpan": 0, "displayRole": "system"},
-    },
-    {
-        "id": "msg_QNF6BkEb",
-        "role": "assistant",
-        "content": [{"type": "text", "text": TOLD}],
-        "ts": 1772445620274,
-    },
+
+def _message(role: str, *content: dict[str, Any] | str, **fields: Any) -> dict[str, Any]:
+    """A message of blocks; a string is a block of text."""
+    blocks = [{"type": "text", "text": one} if isinstance(one, str) else one for one in content]
+    return {"role": role, "content": blocks, **fields}
+
+
+_CALL = {
+    "type": "tool_use",
+    "id": "call_1",
+    "name": "run_commands",
+    "input": {"commands": ["pytest -q"]},
+}
+_RESULT = {
+    "type": "tool_result",
+    "tool_use_id": "call_1",
+    "name": "run_commands",
+    "content": [{"query": "pytest -q", "result": OUTPUT, "success": False}],
+}
+_FROM_A_HOOK = {"userRunSpan": 0, "displayRole": "system"}
+_ADDED = '<hook_context source="PreToolUse">x</hook_context>'
+CLINE_MESSAGES = [
+    _message("user", f'<user_input mode="act">{ASKED}</user_input>', id="m1", ts=1772445619506),
+    _message("assistant", _CALL, id="m2", ts=1772445619838),
+    _message("user", _RESULT, id="m3", ts=1772445620145),
+    _message("user", _ADDED, id="m4", ts=1772445620148, metadata=_FROM_A_HOOK),
+    _message("assistant", TOLD, id="m5", ts=1772445620274),
 ]
 _ENVIRONMENT = (
     f"<environment_details>\n# Current Workspace Directory ({FOLDER}) Files\nprice.py\n"
     "</environment_details>"
 )
-ROO_TASK: list[dict[str, Any]] = [
-    {
-        "role": "user",
-        "content": [
-            {"type": "text", "text": f"<task>\n{ASKED}\n</task>"},
-            {"type": "text", "text": _ENVIRONMENT},
-        ],
-        "ts": 1772445600000,
-    },
-    {
-        "role": "assistant",
-        "content": [
-            {
-                "type": "text",
-                "text": "<execute_command>\n<command>pytest -q</command>\n</execute_command>",
-            }
-        ],
-        "ts": 1772445601000,
-    },
-    {
-        "role": "user",
-        "content": [
-            {"type": "text", "text": f"[execute_command for 'pytest -q'] Result:\n{OUTPUT}"},
-            {"type": "text", "text": _ENVIRONMENT},
-        ],
-        "ts": 1772445602000,
-    },
-    {
-        "role": "assistant",
-        "content": [
-            {
-                "type": "text",
-                "text": f"<attempt_completion>\n<result>\n{TOLD}\n</result>\n</attempt_completion>",
-            }
-        ],
-        "ts": 1772445603000,
-    },
+_BY_TAGS = "<execute_command>\n<command>pytest -q</command>\n</execute_command>"
+_ENDED = f"<attempt_completion>\n<result>\n{TOLD}\n</result>\n</attempt_completion>"
+_PRINTED = f"[execute_command for 'pytest -q'] Result:\n{OUTPUT}"
+ROO_TASK = [
+    _message("user", f"<task>\n{ASKED}\n</task>", _ENVIRONMENT, ts=1772445600000),
+    _message("assistant", _BY_TAGS, ts=1772445601000),
+    _message("user", _PRINTED, _ENVIRONMENT, ts=1772445602000),
+    _message("assistant", _ENDED, ts=1772445603000),
 ]
-
-
-def _lines(entries: list[dict[str, Any]]) -> str:
-    return "".join(json.dumps(entry) + "\n" for entry in entries)
 
 
 def write_cline(home: Path) -> Path:
@@ -139,7 +88,7 @@ def write_cursor(home: Path) -> Path:
         {"role": "assistant", "message": {"content": [call]}},
         {"role": "assistant", "message": {"content": [{"type": "text", "text": TOLD}]}},
     ]
-    path.write_text(_lines(entries))
+    path.write_text(lines(entries))
     return path
 
 
@@ -153,7 +102,7 @@ def write_windsurf(home: Path) -> Path:
         {"status": "done", "type": "run_command", "run_command": command},
         {"status": "done", "type": "planner_response", "planner_response": {"response": TOLD}},
     ]
-    path.write_text(_lines(entries))
+    path.write_text(lines(entries))
     return path
 
 
@@ -183,7 +132,7 @@ def write_gemini(home: Path) -> Path:
         {"id": "m3", **moment, "type": "user", "content": [{"functionResponse": {}}]},
         {"id": "m4", **moment, "type": "gemini", "content": TOLD},
     ]
-    path.write_text(_lines(entries))
+    path.write_text(lines(entries))
     return path
 
 
@@ -226,35 +175,17 @@ def write_kilo(home: Path) -> Path:
     return write_opencode(home, "kilo")
 
 
-_GOOSE: list[tuple[str, list[dict[str, Any]]]] = [
-    ("user", [{"type": "text", "text": ASKED}]),
-    (
-        "assistant",
-        [
-            {
-                "type": "toolRequest",
-                "id": "call_1",
-                "toolCall": {
-                    "status": "success",
-                    "value": {"name": "developer__shell", "arguments": {"command": "pytest -q"}},
-                },
-            }
-        ],
-    ),
-    (
-        "user",
-        [
-            {
-                "type": "toolResponse",
-                "id": "call_1",
-                "toolResult": {
-                    "status": "success",
-                    "value": {"content": [{"type": "text", "text": "2 failed"}]},
-                },
-            }
-        ],
-    ),
-    ("assistant", [{"type": "text", "text": TOLD}]),
+def _goose_tool(kind: str, field: str, value: dict[str, Any]) -> dict[str, Any]:
+    return {"type": kind, "id": "call_1", field: {"status": "success", "value": value}}
+
+
+_GOOSE_CALL = {"name": "developer__shell", "arguments": {"command": "pytest -q"}}
+_GOOSE_RESULT = {"content": [{"type": "text", "text": "2 failed"}]}
+_GOOSE = [
+    _message("user", ASKED),
+    _message("assistant", _goose_tool("toolRequest", "toolCall", _GOOSE_CALL)),
+    _message("user", _goose_tool("toolResponse", "toolResult", _GOOSE_RESULT)),
+    _message("assistant", TOLD),
 ]
 
 
@@ -269,11 +200,11 @@ def write_goose(home: Path) -> Path:
             " content_json text, created_timestamp integer);"
         )
         database.execute("INSERT INTO sessions VALUES ('20260302_1', ?)", [FOLDER])
-        for role, content in _GOOSE:
+        for message in _GOOSE:
             database.execute(
                 "INSERT INTO messages (session_id, role, content_json, created_timestamp)"
                 " VALUES ('20260302_1', ?, ?, 1772445600)",
-                [role, json.dumps(content)],
+                [message["role"], json.dumps(message["content"])],
             )
         database.commit()
     return path
@@ -284,8 +215,8 @@ def write_old_goose(home: Path) -> Path:
     path = home / ".local/share/goose/sessions/20250302_100000.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     head = {"working_dir": FOLDER, "description": "Prices", "message_count": 4}
-    messages = [{"role": role, "created": 1772445600, "content": blocks} for role, blocks in _GOOSE]
-    path.write_text(_lines([head, *messages]))
+    messages = [{**message, "created": 1772445600} for message in _GOOSE]
+    path.write_text(lines([head, *messages]))
     return path
 
 

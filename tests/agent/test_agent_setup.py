@@ -23,6 +23,7 @@ from reverie.agent.setup.changes import (
     plan_undo,
     prune_backups,
 )
+from reverie.agent.setup.codex_trust import find_untrusted_hooks
 from reverie.cli.app.main import app
 from reverie.domain.core.errors import MalformedInput
 
@@ -68,7 +69,7 @@ def foreign(path: Path) -> str:
     return by_name.get(path.suffix, MARKDOWN)
 
 
-def held(path: Path) -> Any:
+def parse_file(path: Path) -> Any:
     text = path.read_text()
     if path.suffix == ".toml":
         return tomllib.loads(text)
@@ -77,10 +78,10 @@ def held(path: Path) -> Any:
     return jsonc.parse_jsonc(text) if path.suffix in {".json", ".jsonc"} else text
 
 
-def keeps(new: Any, old: Any) -> bool:
+def contains_all(new: Any, old: Any) -> bool:
     """Whether all of the old is in the new, where it was."""
     if isinstance(old, dict):
-        return all(name in new and keeps(new[name], old[name]) for name in old)
+        return all(name in new and contains_all(new[name], old[name]) for name in old)
     if isinstance(old, list):
         return all(one in new for one in old)
     return new == old or old in new
@@ -99,7 +100,7 @@ def test_each_agent_setup_keeps_existing_files_is_idempotent_and_can_be_undone(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(foreign(path).encode())
     before = {path: path.read_bytes() for path in files if path.exists()}
-    old = {path: held(path) for path in before}
+    old = {path: parse_file(path) for path in before}
 
     changes = plan_setup(agent, place)
     assert {change.path for change in changes} == set(files)
@@ -109,7 +110,7 @@ def test_each_agent_setup_keeps_existing_files_is_idempotent_and_can_be_undone(
 
     assert plan_setup(agent, place) == []
     for path, value in old.items():
-        assert keeps(held(path), value), path
+        assert contains_all(parse_file(path), value), path
         for line in before[path].decode().splitlines():
             comment = line.partition("//" if path.suffix == ".json" else "#")[2]
             assert comment in path.read_text()
@@ -139,17 +140,27 @@ def test_a_hook_script_of_somebody_else_is_left_alone_and_ours_can_be_started(
     assert [path.name for path in theirs.parent.iterdir()] == ["PreToolUse"]
 
 
+@pytest.mark.parametrize("user", [False, True], ids=["project", "user"])
 @pytest.mark.parametrize("agent", AGENTS)
-def test_each_agent_can_be_set_up_in_an_empty_folder(agent: str, tmp_path: Path) -> None:
-    place = SetupTarget(tmp_path / "me", tmp_path / "shop", "shop", is_user_wide=False)
-    apply_setup(agent, place, plan_setup(agent, place), tmp_path / "kept")
+def test_each_agent_can_be_set_up_in_an_empty_folder_and_undo_leaves_it_as_it_was(
+    agent: str, user: bool, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    (tmp_path / "me").mkdir()
+    (tmp_path / "shop/.claude").mkdir(parents=True)
+    before = set(tmp_path.rglob("*"))
+    place = SetupTarget(tmp_path / "me", tmp_path / "shop", "shop", user)
+    apply_setup(agent, place, plan_setup(agent, place), kept)
     files = list(AGENTS[agent](place))
-    assert all(held(path) for path in files)
+    assert all(parse_file(path) for path in files)
     for path in (one for one in files if one.suffix == ".json"):
         json.loads(path.read_text())
     assert plan_setup(agent, place) == []
+    apply_undo(agent, place, plan_undo(agent, place, kept).changes, kept)
+    assert set(tmp_path.rglob("*")) == before
+    apply_setup(agent, place, plan_setup(agent, place), kept)
     files[0].write_text(files[0].read_text() + "\n")
-    undo = plan_undo(agent, place, tmp_path / "kept")
+    undo = plan_undo(agent, place, kept)
     assert undo.edited == files[:1]
     assert [change.path for change in undo.changes] == files[1:]
 
@@ -289,3 +300,49 @@ def test_a_missing_project_folder_is_not_created(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, words, env={"REVERIE_HOME": str(tmp_path / "home")})
     assert "typo is not a folder" in str(done.exception)
     assert not (tmp_path / "typo").exists()
+
+
+EVENTS = {
+    "SessionStart": "session_start",
+    "UserPromptSubmit": "user_prompt_submit",
+    "PreCompact": "pre_compact",
+    "Stop": "stop",
+    "SessionEnd": "session_end",
+    "PreToolUse": "pre_tool_use",
+    "PostToolUse": "post_tool_use",
+}
+
+
+def _trust(home: Path, hooks: Path, events: list[str]) -> None:
+    config = home / ".codex/config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f'[hooks.state."{hooks}:{event}:0:0"]\ntrusted_hash = "sha256:1"' for event in events]
+    config.write_text("\n".join(lines))
+
+
+def test_hooks_of_codex_are_named_until_each_is_trusted(tmp_path: Path) -> None:
+    home, shop = tmp_path / "me", tmp_path / "shop"
+    assert find_untrusted_hooks(home, shop, {}) == []
+    place = SetupTarget(home, shop, "shop", is_user_wide=False)
+    apply_setup("codex", place, plan_setup("codex", place), tmp_path / "kept")
+    assert set(find_untrusted_hooks(home, shop, {})) == set(EVENTS)
+    hooks = shop / ".codex/hooks.json"
+    _trust(home, hooks, [name for event, name in EVENTS.items() if event != "Stop"])
+    assert find_untrusted_hooks(home, shop, {}) == ["Stop"]
+    _trust(home, hooks, [*EVENTS.values()])
+    assert find_untrusted_hooks(home, shop, {}) == []
+    assert find_untrusted_hooks(home, shop, {"CODEX_HOME": str(tmp_path)}) != []
+
+
+def test_hooks_of_others_and_damaged_files_name_nothing(tmp_path: Path) -> None:
+    hooks = tmp_path / ".codex/hooks.json"
+    hooks.parent.mkdir()
+    for text in (
+        "{",
+        "[]",
+        '{"hooks": {"Stop": [{"hooks": [7]}]}}',
+        json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "other hook"}]}]}}),
+    ):
+        hooks.write_text(text)
+        (tmp_path / ".codex/config.toml").write_text("[[")
+        assert find_untrusted_hooks(tmp_path, tmp_path / "shop", {}) == []

@@ -38,7 +38,7 @@ def clone(tmp_path: Path) -> Clone:
     return new_clone(tmp_path / "clone")
 
 
-def told(clone: Clone, text: str, **more: Any) -> GitChange:
+def change_of(clone: Clone, text: str, **more: Any) -> GitChange:
     """The change of a range, as it goes over the wire."""
     ends = resolve_range(clone.repo, PushInfo(range=text, **more))
     document = build_git_change(clone.repo, "shop", ends).model_dump(
@@ -84,7 +84,7 @@ def test_each_kind_of_file_change_is_described_with_its_lines(clone: Clone) -> N
             "new.txt": "new\n",
         },
     )
-    change = told(clone, f"{before}..{after}")
+    change = change_of(clone, f"{before}..{after}")
     files = by_path(change)
     assert {path: (file.status, file.old_path) for path, file in files.items()} == {
         "copied.txt": ("modified", None),
@@ -135,7 +135,7 @@ def test_commits_are_described_in_order_and_a_merge_names_the_commits_it_brought
     merge = clone.merge("feat/x")
     clone.git("revert", "--no-edit", second)
     last = clone.git("rev-parse", "HEAD")
-    change = told(clone, f"{begin}..{last}", repository="us/shop", default_branch="main")
+    change = change_of(clone, f"{begin}..{last}", repository="us/shop", default_branch="main")
     steps = [(f.path, f.commit, [h.line_ranges for h in f.hunks]) for f in change.files]
     assert steps == [
         ("a.txt", first, [(0, 0, 1, 1)]),
@@ -150,11 +150,14 @@ def test_commits_are_described_in_order_and_a_merge_names_the_commits_it_brought
     assert commits[inner].merged_at == commits[merge].committed_at > commits[inner].committed_at
     assert commits[first].merged_at is None
     assert (change.merge, change.merged, change.default_branch) == (True, ["feat/x"], "main")
-    quick = told(clone, f"{begin}..{merge}")
+    quick = change_of(clone, f"{begin}..{merge}")
     clone.git("branch", "-q", "-m", "feat/x", "renamed")
     clone.git("switch", "-q", "-c", "other", first)
     clone.merge("renamed", "-m", "Bring it in")
-    assert (quick.merged, told(clone, f"{first}..other").merged) == (["feat/x"], ["renamed"])
+    assert (quick.merged, change_of(clone, f"{first}..other").merged) == (
+        ["feat/x"],
+        ["renamed"],
+    )
 
 
 def test_force_pushes_first_pushes_and_branch_deletions_are_marked_as_such(
@@ -164,24 +167,24 @@ def test_force_pushes_first_pushes_and_branch_deletions_are_marked_as_such(
     old = clone.commit("Old", {"a.txt": numbered(9, _2="two")})
     clone.git("reset", "-q", "--hard", root)
     new = clone.commit("New", {"a.txt": numbered(9, _8="eight")})
-    forced = told(clone, f"{old}..{new}")
+    forced = change_of(clone, f"{old}..{new}")
     assert forced.forced
     assert [h.line_ranges for h in forced.files[0].hunks] == [(2, 1, 2, 1), (8, 1, 8, 1)]
     assert [one.sha for one in forced.commits] == [new]
-    back = told(clone, f"{new}..{root}")
+    back = change_of(clone, f"{new}..{root}")
     assert (back.forced, [one.sha for one in back.commits]) == (True, [root])
-    assert told(clone, f"{old}...{new}").before == root
+    assert change_of(clone, f"{old}...{new}").before == root
     zeros = "0" * 40
-    first = told(clone, f"{zeros}..{new}")
+    first = change_of(clone, f"{zeros}..{new}")
     assert (first.before, [(f.path, f.status) for f in first.files]) == (
         None, [("a.txt", "added"), ("a.txt", "modified")],
     )  # fmt: skip
     clone.git("switch", "-q", "-c", "feat/y")
     mine = clone.commit("Mine", {"b.txt": "b\n"})
-    branch = told(clone, f"..{mine}")
+    branch = change_of(clone, f"..{mine}")
     assert (branch.branch, branch.before) == ("feat/y", None)
     assert [(f.path, f.commit) for f in branch.files] == [("b.txt", mine)]
-    ended = told(clone, f"{mine}..{zeros}", branch="feat/y")
+    ended = change_of(clone, f"{mine}..{zeros}", branch="feat/y")
     assert (ended.deleted, ended.after, ended.deduplication_key) == (
         True,
         None,
@@ -189,18 +192,18 @@ def test_force_pushes_first_pushes_and_branch_deletions_are_marked_as_such(
     )
     for text in ("main", "--output=x..HEAD", "a..b..c"):
         with pytest.raises((InvalidInput, NotFound)) as wrong:
-            told(clone, text)
+            change_of(clone, text)
         assert "range" in str(wrong.value)
     clone.git("checkout", "-q", "--detach")
     with pytest.raises(InvalidInput, match="branch"):
-        told(clone, f"{root}..{new}")
+        change_of(clone, f"{root}..{new}")
     with pytest.raises(InvalidInput, match="git rev-parse"):
         open_repository(tmp_path)
     clone.git("clone", "-q", "--depth=1", f"file://{clone.root}", "-b", "main", str(tmp_path / "s"))
     shallow = Clone(tmp_path / "s")
     for text in (f"{root}..HEAD", f"{zeros}..HEAD"):
         with pytest.raises((Conflict, NotFound), match="--unshallow"):
-            told(shallow, text)
+            change_of(shallow, text)
 
 
 def test_moved_lines_and_changed_definitions_are_described(clone: Clone) -> None:
@@ -209,7 +212,7 @@ def test_moved_lines_and_changed_definitions_are_described(clone: Clone) -> None
     leaping = rest.replace("def step(self, n)", "def leap(self, n)")
     moved = f"import os\n\nX = os\n\n\ndef helper{helper}"
     after = clone.commit("Move it", {"loop.py": leaping, "other.py": moved})
-    files = by_path(told(clone, f"{before}..{after}"))
+    files = by_path(change_of(clone, f"{before}..{after}"))
     [run] = files["loop.py"].moved
     assert (run.path, run.old_start, run.lines, run.new_start) == ("other.py", 9, 5, 6)
     assert run.similarity == 1.0
@@ -225,7 +228,7 @@ def test_lines_that_look_like_git_output_are_read_as_content(clone: Clone) -> No
     before = clone.commit("Begin", {"odd.txt": odd, "z.txt": "z\n"})
     after = clone.commit("Double", {"odd.txt": odd * 2, "z.txt": "y\n"})
     last = clone.commit("Clear", {"odd.txt": "\n", "z.txt": "y"})
-    change = told(clone, f"{before}..{last}")
+    change = change_of(clone, f"{before}..{last}")
     assert [(f.path, f.commit, [h.line_ranges for h in f.hunks]) for f in change.files] == [
         ("odd.txt", after, [(5, 0, 6, 5)]),
         ("z.txt", after, [(1, 1, 1, 1)]),
@@ -292,20 +295,20 @@ def test_a_squash_a_rebase_and_a_fast_forward_name_the_branch_they_brought_in(cl
     clone.commit("Meanwhile", {"b.txt": numbered(20, _9="nine")})
     clone.git("merge", "-q", "--squash", "feat/squashed")
     squash = clone.commit("Squash it (#12)")
-    assert told(clone, f"{begin}..{squash}").merged == ["feat/squashed"]
+    assert change_of(clone, f"{begin}..{squash}").merged == ["feat/squashed"]
     clone.git("branch", "-q", "spare", "feat/rebased")
     clone.git("rebase", "-q", "main", "spare")
     clone.git("switch", "-q", "main")
     clone.git("merge", "-q", "--ff-only", "spare")
     clone.git("branch", "-q", "-D", "spare")
     rebased = clone.git("rev-parse", "HEAD")
-    assert told(clone, f"{squash}..{rebased}").merged == ["feat/rebased"]
+    assert change_of(clone, f"{squash}..{rebased}").merged == ["feat/rebased"]
     clone.git("switch", "-q", "-c", "feat/ahead")
     clone.commit("Ahead", {"e.txt": "e\n"})
     clone.git("switch", "-q", "main")
     clone.git("merge", "-q", "--ff-only", "feat/ahead")
     clone.git("branch", "-q", "feat/next")
     ahead = clone.git("rev-parse", "HEAD")
-    found = told(clone, f"{rebased}..{ahead}")
+    found = change_of(clone, f"{rebased}..{ahead}")
     assert (found.merge, found.merged) == (False, ["feat/ahead"])
-    assert told(clone, f"{begin}..feat/open", branch="feat/open").merged == []
+    assert change_of(clone, f"{begin}..feat/open", branch="feat/open").merged == []

@@ -130,21 +130,6 @@ def test_files_of_a_project_name_no_path_of_this_machine(agent: str, tmp_path: P
     assert command.encode() in written or agent == "aider"
 
 
-@pytest.mark.parametrize("user", [False, True], ids=["project", "user"])
-@pytest.mark.parametrize("agent", AGENTS)
-def test_undo_removes_the_folders_that_the_setup_made_and_no_others(
-    agent: str, user: bool, tmp_path: Path
-) -> None:
-    kept = tmp_path / "kept"
-    (tmp_path / "me").mkdir()
-    (tmp_path / "shop/.claude").mkdir(parents=True)
-    before = set(tmp_path.rglob("*"))
-    place = SetupTarget(tmp_path / "me", tmp_path / "shop", "shop", user)
-    apply_setup(agent, place, plan_setup(agent, place), kept)
-    apply_undo(agent, place, plan_undo(agent, place, kept).changes, kept)
-    assert set(tmp_path.rglob("*")) == before
-
-
 def test_undo_after_an_edit_by_hand_takes_back_the_rest_and_names_the_edited_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ from reverie.agent.transcripts.sources import TranscriptLines
 from tests.agent.agent_files import WRITERS, write_cline
 from tests.agent.agent_payloads import ASKED, CLINE_START, HOOKED, TOLD
 from tests.agent.transcript_samples import lines as json_lines
-from tests.support.commands import HookedAgent
+from tests.support.commands import hooked_agent
 from tests.support.stack import Stack, eventually
 
 
@@ -132,7 +132,7 @@ async def test_a_session_of_cursor_gets_its_context_and_is_stored(
     await stack.post(
         "/v1/remember", {"scope": "project/bookshop", "kind": "convention", "content": rule}
     )
-    agent = _agent(stack, tmp_path, "cursor")
+    agent = hooked_agent(stack, tmp_path, "--agent", "cursor")
     start = {"conversation_id": "c-1", "workspace_roots": [str(agent.folder)]}
     code, out, err = await agent.run("sessionStart", json.dumps(start))
     assert (code, err) == (0, "")
@@ -147,7 +147,7 @@ async def test_the_prompt_and_the_answer_of_one_turn_of_codex_are_both_stored(
     stack: Stack, tmp_path: Path
 ) -> None:
     # Both events have the same `turn_id`.
-    agent = _agent(stack, tmp_path, "codex")
+    agent = hooked_agent(stack, tmp_path, "--agent", "codex")
     start = {"session_id": "t-1", "cwd": str(agent.folder), "source": "startup"}
     await agent.run("SessionStart", json.dumps(start))
     for event, payload in HOOKED["codex"]:
@@ -159,7 +159,7 @@ async def test_codex_is_told_of_a_file_before_its_patch(stack: Stack, tmp_path: 
     trap = "round_tax in src/tax.py must round half up: the tax office refused all else."
     fact = {"scope": "project/bookshop", "kind": "bug", "content": trap}
     await stack.post("/v1/remember", fact)
-    agent = _agent(stack, tmp_path, "codex")
+    agent = hooked_agent(stack, tmp_path, "--agent", "codex")
     start = {"session_id": "t-2", "cwd": str(agent.folder)}
     await agent.run("SessionStart", json.dumps({**start, "source": "resume"}))
     patch = (
@@ -179,21 +179,12 @@ async def test_codex_is_told_of_a_file_before_its_patch(stack: Stack, tmp_path: 
 
 
 async def test_cline_hands_over_the_file_of_its_task(stack: Stack, tmp_path: Path) -> None:
-    agent = _agent(stack, tmp_path, "cline")
+    agent = hooked_agent(stack, tmp_path, "--agent", "cline")
     write_cline(tmp_path)
     start = {**CLINE_START, "workspaceRoots": [str(agent.folder)]}
     assert (await agent.run("TaskStart", json.dumps(start)))[0] == 0
     assert (await agent.run("TaskCancel", json.dumps(start)))[0] == 0
     assert await _stored(stack, "cline") == ["assistant", "tool", "user"]
-
-
-def _agent(stack: Stack, folder: Path, name: str) -> HookedAgent:
-    work = folder / "bookshop"
-    work.mkdir()
-    env = {"REVERIE_GATEWAY_URL": stack.url, "REVERIE_API_KEY": stack.key, "HOME": str(folder)}
-    return HookedAgent(
-        work, {**env, "REVERIE_HOME": str(folder / "home")}, options=("--agent", name)
-    )
 
 
 async def _stored(stack: Stack, agent: str, has_ended: bool = True) -> list[str]:

@@ -14,17 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.commands import HookedAgent
+from tests.support.commands import HookedAgent, hooked_agent
 from tests.support.git_clone import Clone
 from tests.support.stack import Stack, eventually
-
-
-def hooked(stack: Stack, folder: Path) -> HookedAgent:
-    """An agent in a folder named bookshop."""
-    work = folder / "bookshop"
-    work.mkdir(parents=True)
-    env = {"REVERIE_GATEWAY_URL": stack.url, "REVERIE_API_KEY": stack.key}
-    return HookedAgent(work, {**env, "REVERIE_HOME": str(folder / "home")})
 
 
 async def turns_of(stack: Stack, count: int, session: str = "") -> list[dict[str, Any]]:
@@ -53,7 +45,7 @@ async def test_a_session_receives_its_context_and_delivers_its_turns(
         more = f"Shelf {n} holds {shelf}: " + f"{shelf} are sorted by their authors' names. " * 7
         body = {"scope": "project/bookshop", "kind": "convention", "content": more}
         await stack.post("/v1/remember", body)
-    agent = hooked(stack, tmp_path)
+    agent = hooked_agent(stack, tmp_path)
 
     context = await agent.fire("SessionStart", source="startup", model="some-model")
     assert "<reverie-memory>" in context
@@ -67,13 +59,13 @@ async def test_a_session_receives_its_context_and_delivers_its_turns(
         "/v1/remember", {"scope": "project/bookshop", "kind": "decision", "content": late}
     )
 
-    async def told() -> str:
+    async def get_reminder() -> str:
         return await agent.fire("UserPromptSubmit", prompt=asked)
 
-    given = await eventually(told)
+    given = await eventually(get_reminder)
     assert "for display only" in given
     assert "Prices are kept in cents" not in given
-    assert await told() == ""
+    assert await get_reminder() == ""
 
     async def confirmed() -> bool:
         traces = (await stack.get("/v1/traces"))["items"]
@@ -117,7 +109,7 @@ async def test_a_session_receives_its_context_and_delivers_its_turns(
 
 
 async def test_turns_from_an_outage_are_sent_later_and_once(stack: Stack, tmp_path: Path) -> None:
-    agent = hooked(stack, tmp_path)
+    agent = hooked_agent(stack, tmp_path)
     there = dict(agent.env)
     agent.env["REVERIE_GATEWAY_URL"] = "http://127.0.0.1:9"
     token = "ghp_" + "x7Kd92LmQp4RtVwYz3Bn" * 2
@@ -167,7 +159,7 @@ async def test_a_hook_never_fails_its_agent(tmp_path: Path) -> None:
 async def test_an_edit_is_warned_about_and_the_fix_of_a_failure_is_remembered(
     stack: Stack, tmp_path: Path
 ) -> None:
-    agent = hooked(stack, tmp_path)
+    agent = hooked_agent(stack, tmp_path)
     clone = Clone(agent.folder, datetime.now(UTC) - timedelta(minutes=90))
     clone.git("init", "-q", "-b", "main")
     clone.commit("Keep prices in cents", {"src/cart/price.py": "CENTS = 100\n"})
@@ -254,7 +246,7 @@ async def test_an_edit_is_warned_about_and_the_fix_of_a_failure_is_remembered(
 async def test_what_a_compacted_session_begins_with_is_not_repeated_for_a_late_answer(
     stack: Stack, tmp_path: Path
 ) -> None:
-    agent = hooked(stack, tmp_path)
+    agent = hooked_agent(stack, tmp_path)
     gateway = agent.env["REVERIE_GATEWAY_URL"]
     rule = "Prices in src/cart/price.py are kept in cents, for floats lost money."
     body = {"scope": "project/bookshop", "kind": "decision", "content": rule}
@@ -274,7 +266,7 @@ async def test_what_a_compacted_session_begins_with_is_not_repeated_for_a_late_a
 async def test_a_hook_prints_nothing_where_nothing_is_relevant(
     stack: Stack, tmp_path: Path
 ) -> None:
-    agent = hooked(stack, tmp_path)
+    agent = hooked_agent(stack, tmp_path)
 
     async def printed(event: str, **payload: Any) -> str:
         code, out, err = await agent.run(event, json.dumps(agent.payload(event, **payload)))
@@ -292,7 +284,7 @@ async def test_a_hook_prints_nothing_where_nothing_is_relevant(
 async def test_a_command_is_warned_about_once_and_a_slow_gateway_stalls_nothing(
     stack: Stack, tmp_path: Path
 ) -> None:
-    agent = hooked(stack, tmp_path)
+    agent = hooked_agent(stack, tmp_path)
     bug = "`make release` failed: the tag existed. Delete the tag `v0` first."
     body = {"scope": "project/bookshop", "kind": "bug", "content": bug}
     await stack.post("/v1/remember", body)
@@ -319,7 +311,7 @@ async def test_a_command_is_warned_about_once_and_a_slow_gateway_stalls_nothing(
 async def test_sub_agents_and_agents_without_a_transcript_are_supported(
     stack: Stack, tmp_path: Path
 ) -> None:
-    agent = hooked(stack, tmp_path)
+    agent = hooked_agent(stack, tmp_path)
     helper = HookedAgent(agent.folder, agent.env)
     helper.says("user", "Review src/cart/price.py.")
     helper.says("assistant", "Finding: the rounding in src/cart/price.py loses a cent.")
@@ -379,7 +371,7 @@ async def test_an_agent_that_closed_its_streams_gets_no_traceback(tmp_path: Path
 async def test_odd_characters_of_an_event_do_not_lose_the_turn(
     stack: Stack, tmp_path: Path
 ) -> None:
-    agent = hooked(stack, tmp_path)
+    agent = hooked_agent(stack, tmp_path)
     agent.env["REVERIE_LOG_LEVEL"] = "debug"
     event = {
         "session_id": "odd \ud800",

@@ -236,7 +236,7 @@ actions = st.tuples(st.sampled_from(ACTIONS), st.integers(0, 5))
 interruptions = st.dictionaries(st.integers(1, 40), st.none() | actions, max_size=4)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=2 * settings.get_profile("suite").max_examples)
 @given(
     st.lists(actions, min_size=1, max_size=6),
     st.lists(st.tuples(interruptions, st.lists(actions, max_size=4)), min_size=1, max_size=5),

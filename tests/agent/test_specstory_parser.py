@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.agent.transcripts.specstory import MAX_LOOKAHEAD_LINES, parse_markdown
@@ -159,7 +159,6 @@ PIECES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(PIECES)
 def test_no_input_raises_or_changes_the_order(pieces: list[str]) -> None:
     found = turns("\n".join(pieces))
@@ -169,7 +168,6 @@ def test_no_input_raises_or_changes_the_order(pieces: list[str]) -> None:
     assert all(turn.content for turn in found)
 
 
-@settings(database=None, deadline=None)
 @given(st.text(max_size=400), st.integers(0, 200))
 def test_truncation_respects_the_limit(text: str, limit: int) -> None:
     short = truncate_middle(text, limit)

@@ -40,17 +40,15 @@ CLAUDE: list[dict[str, Any]] = [
 ]
 
 _OUTPUT = json.dumps({"output": "1 failed", "metadata": {"exit_code": 1}})
+
+
+def _codex(role: str, kind: str, text: str) -> dict[str, Any]:
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+
+
 _ITEMS: list[dict[str, Any]] = [
-    {
-        "type": "message",
-        "role": "user",
-        "content": [{"type": "input_text", "text": "<environment_context>x</environment_context>"}],
-    },
-    {
-        "type": "message",
-        "role": "user",
-        "content": [{"type": "input_text", "text": "Run the tests"}],
-    },
+    _codex("user", "input_text", "<environment_context>x</environment_context>"),
+    _codex("user", "input_text", "Run the tests"),
     {"type": "reasoning", "summary": [], "encrypted_content": "x"},
     {
         "type": "function_call",
@@ -59,11 +57,7 @@ _ITEMS: list[dict[str, Any]] = [
         "call_id": "call_1",
     },
     {"type": "function_call_output", "call_id": "call_1", "output": _OUTPUT},
-    {
-        "type": "message",
-        "role": "assistant",
-        "content": [{"type": "output_text", "text": "One test fails."}],
-    },
+    _codex("assistant", "output_text", "One test fails."),
 ]
 _META = {"id": "c-1", "timestamp": "2026-03-02T10:00:00.000Z", "instructions": None}
 

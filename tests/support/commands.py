@@ -127,3 +127,12 @@ class HookedAgent:
         }
         with self.transcript.open("a") as file:
             file.write(json.dumps(entry) + "\n")
+
+
+def hooked_agent(stack: Stack, folder: Path, *options: str) -> HookedAgent:
+    """An agent at work in a folder named bookshop."""
+    work = folder / "bookshop"
+    work.mkdir(parents=True)
+    env = {"REVERIE_GATEWAY_URL": stack.url, "REVERIE_API_KEY": stack.key, "HOME": str(folder)}
+    env["REVERIE_HOME"] = str(folder / "home")
+    return HookedAgent(work, env, options=options)
