@@ -61,7 +61,7 @@ def make_tool(client: AsyncReverie, **options: Any) -> ReverieMemoryTool:
     return ReverieMemoryTool(client, **options)
 
 
-def _told(error: Exception) -> str:
+def _describe_refusal(error: Exception) -> str:
     """A refusal. What the file system refuses names a folder, which differs."""
     return f"{type(error).__name__}: {error.errno if isinstance(error, OSError) else error}"
 
@@ -70,19 +70,18 @@ async def _answer(tool: ReverieMemoryTool, command: dict[str, Any]) -> str:
     try:
         return str(await tool.call(command))
     except Exception as error:
-        return _told(error)
+        return _describe_refusal(error)
 
 
 def _reference_answer(tool: Any, command: dict[str, Any]) -> str:
     try:
         return str(tool.call(command))
     except Exception as error:
-        return _told(error)
+        return _describe_refusal(error)
 
 
 @settings(
-    max_examples=12,
-    deadline=None,
+    max_examples=6,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.lists(COMMANDS, min_size=8, max_size=16))

@@ -113,7 +113,7 @@ def test_it_answers_as_the_store_in_memory(stack: Stack) -> None:
     from langgraph.store.base import PutOp
     from langgraph.store.memory import InMemoryStore
 
-    @settings(deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(suppress_health_check=list(HealthCheck))
     @given(batches=_batches())
     def check(batches: Sequence[Sequence[Op]]) -> None:
         ours, theirs = _make_store(client), InMemoryStore()

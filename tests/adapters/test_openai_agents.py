@@ -68,8 +68,7 @@ def make_session(id: str, client: AsyncReverie, **options: Any) -> ReverieSessio
 
 
 @settings(
-    max_examples=12,
-    deadline=None,
+    max_examples=6,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.lists(STEPS, min_size=4, max_size=12), st.one_of(st.none(), st.integers(0, 3)))

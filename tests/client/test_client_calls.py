@@ -31,6 +31,11 @@ async def test_answers_are_typed_and_refusals_are_errors_with_a_code(stack: Stac
         with pytest.raises(ApiError) as moved:
             await reverie.edit_memory(made.id, {"content": "Lamps are lit at five."}, version=1)
         assert moved.value.problem_code == "precondition_failed"
+        with pytest.raises(ApiError, match="lamps") as taken:
+            await reverie.remember("Lamps are lit at nine.", kind="lesson", key="lamps")
+        assert (taken.value.status, taken.value.problem_code) == (409, "conflict")
+        assert taken.value.problem.current is not None
+        assert taken.value.problem.current["id"] == str(made.id)
         with pytest.raises(ApiError, match="archive"):
             await reverie.restore(made.id)
         with pytest.raises(ApiError) as kept:
@@ -62,14 +67,17 @@ async def test_a_session_is_a_block_of_code_that_ends_even_if_it_fails(stack: St
         assert [one.role async for one in reverie.list_turns(session.id)] == ["user"]
 
 
-async def test_the_synchronous_client_walks_lists_sessions_and_files(alone: Stack) -> None:
-    await asyncio.to_thread(_walk, alone.url, alone.key)
+async def test_the_synchronous_client_walks_lists_sessions_and_files(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reverie.client.base.PAGE_SIZE", 5)
+    await asyncio.to_thread(_walk, stack.url, stack.key)
 
 
 def _walk(url: str, key: str) -> None:
     with Reverie(url, key) as reverie:
-        reverie.remember_batch([{"content": f"Buoy {n} is red."} for n in range(120)])
-        assert len(list(reverie.list_memories())) == 120
+        reverie.remember_batch([{"content": f"Buoy {n} is red."} for n in range(12)])
+        assert len(list(reverie.list_memories())) == 12
         assert "Buoy 7 is red." in reverie.recall_as_text("which colour has buoy 7?")
         with reverie.session("clerk") as session:
             assert session.append_turn("user", "Buoys are checked in May.").accepted == 1
@@ -81,7 +89,7 @@ def _walk(url: str, key: str) -> None:
             reverie.recall("")
         assert (refused.value.problem_code, refused.value.problem.field) == ("invalid", "query")
         file = b"".join(reverie.export_memories())
-        assert file.count(b'"type": "memory"') == 120 or file.count(b'"type":"memory"') == 120
+        assert file.count(b'"type": "memory"') == 12 or file.count(b'"type":"memory"') == 12
         taken = reverie.import_memories(BytesIO(file), dry_run=True)
         assert (taken.created, taken.rejected) == (0, 0)
         with pytest.raises(ApiError, match="line 1"):

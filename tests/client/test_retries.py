@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from reverie.client import ApiError, AsyncReverie
+from reverie.client import ApiError, AsyncReverie, Reverie
 from reverie.contracts.problems import HTTP_STATUS, build_problem
 from reverie.domain.core.errors import InvalidInput, Unavailable
 from reverie.testing.chaos_proxy import ChaosProxy
@@ -42,12 +43,21 @@ class Gateway:
         return web.json_response(body, status=HTTP_STATUS[code], headers=headers)
 
 
+@asynccontextmanager
+async def _serve(
+    answer: Callable[[web.Request], Awaitable[web.StreamResponse]],
+) -> AsyncIterator[str]:
+    """The address of a server that answers every request so."""
+    app = web.Application()
+    app.router.add_route("*", "/{any:.*}", answer)
+    async with TestServer(app) as server:
+        yield str(server.make_url(""))
+
+
 @pytest.fixture
 async def gateway() -> AsyncIterator[Gateway]:
-    made, app = Gateway(), web.Application()
-    app.router.add_route("*", "/{any:.*}", made.answer)
-    async with TestServer(app) as server:
-        made.url = str(server.make_url(""))
+    made = Gateway()
+    async with _serve(made.answer) as made.url:
         yield made
 
 
@@ -102,34 +112,10 @@ async def test_a_truncated_answer_is_requested_again() -> None:
         request.transport.close()
         return cut
 
-    app = web.Application()
-    app.router.add_route("*", "/{any:.*}", answer)
-    async with TestServer(app) as server, AsyncReverie(str(server.make_url("")), "key") as reverie:
+    async with _serve(answer) as url, AsyncReverie(url, "key") as reverie:
         assert (await reverie.remember("x")).version == 1
     assert len(asked) == 2
     assert len(set(asked)) == 1
-
-
-async def test_the_client_writes_finds_and_reads_and_reports_refusals(stack: Stack) -> None:
-    async with AsyncReverie(stack.url, stack.key) as reverie:
-        made = await reverie.remember("The ferry leaves at nine.", kind="lesson", key="ferry")
-        found = await reverie.recall("when does the ferry leave", limit=3, kinds=["lesson"])
-        assert [one.id for one in found.memories] == [made.id]
-        assert (await reverie.get_memory(str(made.id))).key == "ferry"
-        assert "ferry" in (await reverie.get_context(scopes=["global"])).markdown
-        with pytest.raises(ApiError, match="ferry") as refused:
-            await reverie.remember("The ferry leaves at ten.", kind="lesson", key="ferry")
-        problem = refused.value.problem
-        assert (refused.value.status, refused.value.problem_code) == (409, "conflict")
-        assert problem.current is not None
-        assert problem.current["id"] == str(made.id)
-        with pytest.raises(ApiError) as unread:
-            await reverie.get_memory("00000000-0000-7000-8000-000000000000")
-        assert unread.value.problem_code == "not_found"
-    async with AsyncReverie(stack.url, "rv_unknown") as stranger:
-        with pytest.raises(ApiError) as closed:
-            await stranger.get_context()
-        assert closed.value.problem_code == "unauthenticated"
 
 
 async def test_a_lost_answer_is_requested_again_and_the_write_happens_once(
@@ -159,11 +145,15 @@ async def test_a_redirect_is_told_with_what_to_do() -> None:
     async def move(_: web.Request) -> web.Response:
         raise web.HTTPMovedPermanently("https://elsewhere.example/")
 
-    app = web.Application()
-    app.router.add_route("*", "/{any:.*}", move)
-    async with TestServer(app) as server, AsyncReverie(str(server.make_url("")), "k") as reverie:
+    async with _serve(move) as url, AsyncReverie(url, "k") as reverie:
         with pytest.raises(ApiError, match="redirects \\(301\\)"):
             await reverie.recall("deploys")
+
+
+@pytest.mark.parametrize("key", ["", " \n"])
+def test_an_empty_key_is_refused_before_a_call(key: str) -> None:
+    with pytest.raises(InvalidInput, match="key: is empty"):
+        Reverie("http://127.0.0.1:9", key)
 
 
 def test_a_key_that_no_header_takes_is_refused_without_being_shown() -> None:
@@ -206,9 +196,7 @@ async def test_an_event_is_one_line_whatever_characters_it_holds() -> None:
         await stream.write(f"id: 1\n\nid: 2\nevent: edited\ndata: {data}\n\n".encode())
         return stream
 
-    app = web.Application()
-    app.router.add_route("*", "/{any:.*}", answer)
-    async with TestServer(app) as server, AsyncReverie(str(server.make_url("")), "k") as reverie:
+    async with _serve(answer) as url, AsyncReverie(url, "k") as reverie:
         event = await anext(reverie.stream_events())
     assert (event.cursor, event.data) == ("2", {"text": text})
 

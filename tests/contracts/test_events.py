@@ -31,27 +31,15 @@ EVENTS: list[tuple[type[BusEvent], dict[str, object]]] = [
 
 
 @pytest.mark.parametrize(("event", "body"), EVENTS)
-def test_an_encoded_event_decodes_to_the_same_value(
+def test_an_event_is_read_as_it_was_sent_and_by_its_version_and_tenant(
     event: type[BusEvent], body: dict[str, object]
 ) -> None:
     sent = build_outgoing_event(7, "memory.t.remembered", body, {"traceparent": "x"})
     read = event.model_validate_json(sent.payload)
     assert read.model_dump(mode="json") == {**body, "v": 1, "tenant": 7}
     assert sent.headers == {"traceparent": "x"}
-
-
-@pytest.mark.parametrize(("event", "body"), EVENTS)
-def test_unknown_fields_of_a_later_release_are_ignored(
-    event: type[BusEvent], body: dict[str, object]
-) -> None:
-    later = {**body, "v": 1, "tenant": 7, "new_field": [1]}
-    assert event.model_validate(later).tenant == 7
-
-
-@pytest.mark.parametrize(("event", "body"), EVENTS)
-def test_an_event_of_another_version_or_without_a_tenant_is_refused(
-    event: type[BusEvent], body: dict[str, object]
-) -> None:
+    of_a_later_release = {**body, "v": 1, "tenant": 7, "new_field": [1]}
+    assert event.model_validate(of_a_later_release).tenant == 7
     for wrong in ({**body, "v": 2, "tenant": 7}, body, {"tenant": 7}):
         with pytest.raises(ValidationError):
             event.model_validate(wrong)

@@ -21,7 +21,7 @@ def real() -> Iterator[OnnxEmbedder]:
     embedder.close()
 
 
-@pytest.fixture(params=["fake", "onnx", "cached fake", "cached onnx"])
+@pytest.fixture(params=["fake", "onnx", "cached fake"])
 def embedder(request: pytest.FixtureRequest) -> Embedder:
     fake = "fake" in request.param
     inner: Embedder = FakeEmbedder() if fake else request.getfixturevalue("real")
@@ -65,7 +65,7 @@ async def test_a_text_of_ten_thousand_characters_is_accepted(embedder: Embedder)
 
 
 async def test_rows_keep_the_order_of_the_texts_in_any_batch(embedder: Embedder) -> None:
-    texts = [f"note {n} about {'queues ' * (n * 7 % 23)}" for n in range(21)]
+    texts = [f"note {n} about {'queues ' * (n * 7 % 23)}" for n in range(9)]
     together = await embedder.embed(texts)
     alone = np.concatenate([await embedder.embed([text]) for text in texts])
     assert (np.sum(together * alone, axis=1) > SAME).all()

@@ -57,12 +57,12 @@ async def test_the_models_are_listed_with_their_state_and_without_secrets(
         await moving.create_vector_table("wide", 8)
         await moving.begin(1, "wide", 8, [])
 
-        async def told() -> dict[str, Any] | None:
+        async def list_models() -> dict[str, Any] | None:
             found = await stack.get("/v1/models")
             by_name = {one["name"]: one for one in found["models"]}
             return by_name if by_name["wide"]["chunks"] else None
 
-        models = await eventually(told)
+        models = await eventually(list_models)
         assert models is not None
         active = models["bge-small-en-v1.5"]
         assert (active["role"], active["state"], active["active"]) == ("embedding", "ready", True)

@@ -243,8 +243,8 @@ def test_two_concurrent_processes_download_once(
     )
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", code, str(tmp_path / "home")]
-    running = [subprocess.Popen(command, cwd=root) for _ in range(3)]
-    assert [process.wait(60) for process in running] == [0, 0, 0]
+    running = [subprocess.Popen(command, cwd=root) for _ in range(2)]
+    assert [process.wait(60) for process in running] == [0, 0]
     assert site.asked.count(f"/files/{WHEEL}") == 1
     assert_resolved(tmp_path / "home" / "models" / "tiny", tmp_path / "home")
 

@@ -43,18 +43,18 @@ async def client(proxy: ChaosProxy) -> AsyncIterator[Pair]:
         await writer.wait_closed()
 
 
-async def _said(pair: Pair, text: bytes) -> bytes:
+async def _exchange(pair: Pair, text: bytes) -> bytes:
     pair[1].write(text)
     return await pair[0].readexactly(len(text))
 
 
 async def test_without_a_fault_everything_is_passed_on(client: Pair) -> None:
     payload = bytes(range(256)) * 2000
-    assert await _said(client, payload) == payload
+    assert await _exchange(client, payload) == payload
 
 
 async def test_a_cut_resets_open_connections(proxy: ChaosProxy, client: Pair) -> None:
-    await _said(client, b"hello")
+    await _exchange(client, b"hello")
     proxy.reset_connections()
     with pytest.raises(ConnectionResetError):
         await client[0].readexactly(1)
@@ -63,10 +63,10 @@ async def test_a_cut_resets_open_connections(proxy: ChaosProxy, client: Pair) ->
 async def test_a_cut_refuses_new_connections_until_it_is_restored(proxy: ChaosProxy) -> None:
     proxy.reset_connections()
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
-        await _said(await asyncio.open_connection("127.0.0.1", proxy.port), b"hello")
+        await _exchange(await asyncio.open_connection("127.0.0.1", proxy.port), b"hello")
     proxy.restore()
     pair = await asyncio.open_connection("127.0.0.1", proxy.port)
-    assert await _said(pair, b"hello") == b"hello"
+    assert await _exchange(pair, b"hello") == b"hello"
     pair[1].close()
 
 
@@ -74,7 +74,7 @@ async def test_a_black_hole_holds_data_back_until_it_is_restored(
     proxy: ChaosProxy, client: Pair
 ) -> None:
     proxy.blackhole()
-    answer = asyncio.create_task(_said(client, b"hello"))
+    answer = asyncio.create_task(_exchange(client, b"hello"))
     done, _ = await asyncio.wait({answer}, timeout=0.1)
     assert not done
     proxy.restore()
@@ -85,7 +85,7 @@ async def test_a_delay_holds_data_back(proxy: ChaosProxy, client: Pair) -> None:
     loop = asyncio.get_running_loop()
     proxy.delay(0.1)
     before = loop.time()
-    assert await _said(client, b"hello") == b"hello"
+    assert await _exchange(client, b"hello") == b"hello"
     assert loop.time() - before >= 0.2  # once each way; a lower bound, so no load can break it
 
 
@@ -93,7 +93,7 @@ async def test_a_throttle_limits_the_rate(proxy: ChaosProxy, client: Pair) -> No
     loop = asyncio.get_running_loop()
     proxy.throttle(10_000)
     before = loop.time()
-    assert await _said(client, b"x" * 2_000) == b"x" * 2_000
+    assert await _exchange(client, b"x" * 2_000) == b"x" * 2_000
     assert loop.time() - before >= 0.1
 
 
@@ -141,7 +141,7 @@ async def test_leaving_the_block_leaves_no_task(echo_port: int) -> None:
     async with ChaosProxy("127.0.0.1", echo_port) as proxy:
         pairs = [await asyncio.open_connection("127.0.0.1", proxy.port) for _ in range(3)]
         for pair in pairs:
-            await _said(pair, b"hello")
+            await _exchange(pair, b"hello")
     mine = {t for t in asyncio.all_tasks() - before if "ChaosProxy" in repr(t)}
     assert mine == set()
     for _, writer in pairs:

@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import psycopg
 import pytest
 
 from reverie.embedded.probe import fetch_nats_info
-from reverie.testing.servers import DatabaseUrls, NatsServer
+from reverie.testing.servers import NatsServer
 from tests.support.background_loop import open_in_background, run_in_thread
 from tests.support.reverie_up import until
 from tests.support.stack import eventually
@@ -88,20 +87,6 @@ def test_a_resource_that_fails_to_open_raises_and_blocks_nobody() -> None:
 
 def _port(url: str) -> int:
     return int(url.rsplit(":", 1)[1])
-
-
-def test_the_shared_postgres_answers_queries_and_has_pgvector(postgres_server: str) -> None:
-    with psycopg.connect(postgres_server) as db:
-        found = db.execute(
-            "select default_version from pg_available_extensions where name = 'vector'"
-        ).fetchone()
-    assert found is not None
-    assert tuple(map(int, found[0].split(".")))[:2] >= (0, 8)
-
-
-def test_an_empty_database_belongs_to_its_test(empty_database: DatabaseUrls) -> None:
-    with psycopg.connect(empty_database.admin_url) as db:
-        assert db.execute("select current_database()").fetchone() == (empty_database.name,)
 
 
 def test_nats_comes_back_on_the_same_port_after_a_kill(nats_server: NatsServer) -> None:

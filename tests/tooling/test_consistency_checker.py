@@ -52,7 +52,7 @@ STATE = State(
 )
 
 
-def _found(state: State = STATE, *reads: ReadResult) -> list[str]:
+def _violated_rules(state: State = STATE, *reads: ReadResult) -> list[str]:
     return [violation.rule for violation in violations(CALLS, reads, {"a": state})]
 
 
@@ -61,10 +61,10 @@ def test_a_consistent_history_is_accepted() -> None:
     told_anew = STATE.memories | {
         "m9": FinalMemory("active", SAID, (SAID, "what came after", SAID))
     }
-    assert _found() == []
-    assert _found(replace(STATE, memories=landed)) == []
-    assert _found(replace(STATE, memories=told_anew)) == []
-    assert _found(STATE, ReadResult("a", frozenset({A1, A2}), A1)) == []
+    assert _violated_rules() == []
+    assert _violated_rules(replace(STATE, memories=landed)) == []
+    assert _violated_rules(replace(STATE, memories=told_anew)) == []
+    assert _violated_rules(STATE, ReadResult("a", frozenset({A1, A2}), A1)) == []
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_memory_in_a_wrong_state_is_reported(
 ) -> None:
     memories = {**STATE.memories, **changed}
     left = {memory: kept for memory, kept in memories.items() if kept}
-    assert rule in _found(replace(STATE, memories=left))
+    assert rule in _violated_rules(replace(STATE, memories=left))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_memory_in_a_wrong_state_is_reported(
 def test_links_turns_changes_reviews_sessions_and_entries_count_once(
     rule: str, changed: dict[str, Any]
 ) -> None:
-    assert rule in _found(replace(STATE, **changed))
+    assert rule in _violated_rules(replace(STATE, **changed))
 
 
 def test_the_newest_change_of_a_file_must_be_marked_and_covers_earlier_ones() -> None:
@@ -130,8 +130,8 @@ def test_the_newest_change_of_a_file_must_be_marked_and_covers_earlier_ones() ->
 
 
 def test_foreign_reads_and_unread_writes_are_reported() -> None:
-    assert _found(STATE, ReadResult("b", frozenset({A1}))) == ["seen by another tenant"]
-    assert _found(STATE, ReadResult("a", frozenset({A2}), A1)) == ["not read back"]
+    assert _violated_rules(STATE, ReadResult("b", frozenset({A1}))) == ["seen by another tenant"]
+    assert _violated_rules(STATE, ReadResult("a", frozenset({A2}), A1)) == ["not read back"]
 
 
 class _UnansweredClient(Client):

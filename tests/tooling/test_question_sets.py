@@ -18,36 +18,24 @@ def test_every_question_set_is_found_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_documents_are_many_and_distinct(name: str) -> None:
-    texts = [one.text for one in own(name).documents]
-    assert len(texts) >= 150
-    assert len(set(texts)) == len(texts)
-    assert all(text.strip() == text != "" for text in texts)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_questions_are_many_in_each_half_and_distinct(name: str) -> None:
-    questions = own(name).questions
-    halves = Counter(one.half for one in questions)
+def test_a_set_has_many_distinct_documents_and_questions_of_each_type_that_they_answer(
+    name: str,
+) -> None:
+    documents, questions = own(name).documents, own(name).questions
+    for texts, least in (
+        ([document.text for document in documents], 150),
+        ([question.text for question in questions], 70),
+    ):
+        assert len(texts) >= least
+        assert len(set(texts)) == len(texts)
+    assert all(document.text.strip() == document.text != "" for document in documents)
+    halves = Counter(question.half for question in questions)
     assert set(halves) == HALVES
-    assert len(questions) >= 70
     assert min(halves.values()) >= 30
-    texts = [one.text for one in questions]
-    assert len(set(texts)) == len(texts)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_question_has_an_answer_among_the_documents(name: str) -> None:
-    questions = own(name)
-    known = {one.name for one in questions.documents}
-    for asked in questions.questions:
-        assert asked.gold
-        assert asked.gold <= known, asked.text
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_question_type_is_in_both_halves(name: str) -> None:
-    asked = own(name).questions
-    types = {one.type for one in asked}
+    names = {document.name for document in documents}
+    for question in questions:
+        assert question.gold
+        assert question.gold <= names, question.text
+    types = {question.type for question in questions}
     assert len(types) >= 6
-    assert {(one.type, one.half) for one in asked} == {(t, half) for t in types for half in HALVES}
+    assert {(one.type, one.half) for one in questions} == {(t, h) for t in types for h in HALVES}

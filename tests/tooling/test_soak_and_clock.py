@@ -42,7 +42,7 @@ def test_a_process_with_a_shifted_clock_sleeps_as_long_as_requested() -> None:
 MB = 1_000_000.0
 
 
-def _seen(slope: float, late: float = 0.0) -> list[Sample]:
+def _make_samples(slope: float, late: float = 0.0) -> list[Sample]:
     """An hour of a process that fills 30 MB of caches in its first ten minutes, then grows by so
     many MB in ten minutes, and in the end has so many tasks more."""
     ats = [n * 10.0 for n in range(360)]
@@ -60,7 +60,11 @@ def _seen(slope: float, late: float = 0.0) -> list[Sample]:
 
 def test_growth_after_the_caches_are_full_is_reported_and_nothing_else() -> None:
     found = SoakResult(SoakPlan(minutes=50, warm=10), connections=[10.0] * 360)
-    found.samples |= {"flat": _seen(0.9), "leaks": _seen(1.2), "busy": _seen(0.0, late=30)}
+    found.samples |= {
+        "flat": _make_samples(0.9),
+        "leaks": _make_samples(1.2),
+        "busy": _make_samples(0.0, late=30),
+    }
     assert growth(found.samples["leaks"], warm=10) == pytest.approx(1.2)
     assert found.failures() == [
         "leaks grows by 1.2 MB in ten minutes",
