@@ -8,5 +8,6 @@ pytest_plugins = ("tests.support.fixtures",)
 
 # A seventh of Hypothesis' own number; `make fuzz` asks for many more.
 EXAMPLES = max(15, int(os.environ.get("REVERIE_TEST_EXAMPLES", "0")))
-settings.register_profile("suite", max_examples=EXAMPLES, database=None)
+# No deadline: a machine may be busy.
+settings.register_profile("suite", max_examples=EXAMPLES, database=None, deadline=None)
 settings.load_profile("suite")

@@ -13,7 +13,6 @@ from reverie.domain.access.scopes import (
     default_read_scopes,
     format_scope,
     intersect_patterns,
-    normalize_agent_name,
     parse_display_names,
     parse_pattern,
     parse_scope,
@@ -21,7 +20,6 @@ from reverie.domain.access.scopes import (
     scope_matches,
 )
 from reverie.domain.core.errors import InvalidInput
-from reverie.domain.text.characters import is_blank
 
 part = st.sampled_from(["a", "b", "ab", "sub"])
 scope = st.one_of(
@@ -89,11 +87,6 @@ def test_a_session_never_reads_another_agents_scopes(
     assert own or parent or not _covers(seen, private)
 
 
-@given(st.text(min_size=1, max_size=30).filter(lambda text: not is_blank(text)))
-def test_the_name_of_an_agent_is_its_canonical_name(text: str) -> None:
-    assert normalize_agent_name(normalize_agent_name(text)) == normalize_agent_name(text)
-
-
 SAFE = re.compile(r"[a-z]+(/[a-z0-9][a-z0-9_-]{0,63}){0,5}")
 named = st.text(st.characters(exclude_characters="/*", exclude_categories=["C", "Z"]), min_size=1)
 words = st.lists(named.filter(lambda one: one not in {".", ".."}), min_size=1, max_size=3)
@@ -132,12 +125,3 @@ def test_any_name_without_a_slash_is_valid_everywhere(head: str, name: str) -> N
     scope = _canonical(f"{head}/{name}")
     assert SAFE.fullmatch(scope)
     assert list(parse_display_names(f"{head}/{name}")) in ([], [scope])
-
-
-@given(st.text(max_size=40))
-def test_a_parsed_pattern_parses_to_itself(text: str) -> None:
-    try:
-        found = parse_pattern(text)
-    except InvalidInput:
-        return
-    assert parse_pattern(found) == found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import assume, given
@@ -15,6 +16,7 @@ from reverie.domain.access.scopes import (
     build_scope,
     default_read_scopes,
     home_levels,
+    normalize_agent_name,
     parse_pattern,
     parse_scope,
     project_of_scope,
@@ -138,13 +140,16 @@ def test_aliases_and_the_case_of_the_first_word_are_accepted(text: str, canonica
     assert parse_scope(text) == canonical
 
 
-@given(st.text(max_size=40))
-def test_an_accepted_scope_is_canonical(text: str) -> None:
+@pytest.mark.parametrize("parse", [parse_scope, parse_pattern])
+@given(text=st.text(max_size=40))
+def test_what_is_accepted_is_accepted_unchanged_again(
+    parse: Callable[[str], str], text: str
+) -> None:
     try:
-        found = parse_scope(text)
+        found = parse(text)
     except InvalidInput:
         return
-    assert parse_scope(found) == found
+    assert parse(found) == found
 
 
 @given(st.text(min_size=1, max_size=200))
@@ -154,13 +159,10 @@ def test_any_name_becomes_a_part_of_a_scope(text: str) -> None:
     assert NAME.fullmatch(made)
     assert len(made) <= MAX_SLUG_LENGTH
     assert parse_scope(f"project/{made}") == f"project/{made}"
+    assert slugify(made) == made
+    agent = normalize_agent_name(text)
+    assert normalize_agent_name(agent) == agent
     assert re.fullmatch(r"[\w.-]+", git_subject("t", made))
-
-
-@given(st.text(min_size=1, max_size=200))
-def test_a_slug_is_its_own_slug(text: str) -> None:
-    assume(not is_blank(text))
-    assert slugify(slugify(text)) == slugify(text)
 
 
 @given(name)

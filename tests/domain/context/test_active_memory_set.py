@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.domain.context.active_set import (
@@ -27,44 +28,31 @@ from reverie.domain.context.active_set_entries import (
     build_recent_entries,
     build_resident_entries,
 )
-from reverie.domain.core.kinds import KIND_POLICIES, Kind
-from reverie.domain.core.memory import Memory, MemoryStatus
+from reverie.domain.core.kinds import Kind
+from reverie.domain.core.memory import Memory
 from reverie.domain.text.memory_fence import CLOSE_TAG, OPEN_TAG, strip_fenced
 from reverie.inference.token_counters import EstimatingTokenCounter
+from tests.domain.made_up_memories import NOW, build_memory
 
-NOW = datetime(2026, 3, 1, tzinfo=UTC)
 SESSION = UUID(int=7)
 WIDE = LayerBudgets(300, 400, 800)
 count = EstimatingTokenCounter().count
 texts = st.text(min_size=1, max_size=300)
 sizes = st.integers(0, 2_000)
-bounded = settings(deadline=None)
 
 
-def memory(content: str, kind: Kind = Kind.DECISION, days: float = 0, **fields: object) -> Memory:
+def memory(content: str, kind: Kind = Kind.DECISION, days: float = 0, **fields: Any) -> Memory:
     made = NOW - timedelta(days=days)
-    plain: dict[str, object] = {
-        "id": uuid4(),
-        "scope": "project/shop",
-        "content_hash": content,
-        "tier": KIND_POLICIES[kind].tier,
-        "status": MemoryStatus.ACTIVE,
-        "version": 1,
-        "confidence": 0.8,
-        "pinned": False,
-        "created_at": made,
-        "updated_at": made,
-    }
-    return Memory(kind=kind, content=content, **{**plain, **fields})  # type: ignore[arg-type]
+    given = {"id": uuid4(), "scope": "project/shop", "content": content, "content_hash": content}
+    return build_memory(kind, **{**given, "created_at": made, "updated_at": made, **fields})
 
 
-def found(*memories: Memory) -> list[ActiveSetEntry]:
+def recalled_entries(*memories: Memory) -> list[ActiveSetEntry]:
     return build_on_demand_entries(
         [OnDemandHit(one, 0.5, "found by words") for one in memories], lambda text: text
     )
 
 
-@bounded
 @given(sizes, sizes, sizes, sizes)
 def test_the_shares_of_a_total_keep_their_proportion_and_never_exceed_it(
     one: int, two: int, three: int, total: int
@@ -78,7 +66,6 @@ def test_the_shares_of_a_total_keep_their_proportion_and_never_exceed_it(
             assert parts.tokens_for(layer) == budgets.tokens_for(layer) * total // budgets.total
 
 
-@bounded
 @given(
     st.lists(texts, max_size=8),
     st.lists(texts, max_size=8),
@@ -95,7 +82,7 @@ def test_each_layer_keeps_its_budget_and_the_block_its_total(
         ActiveSetLayer.RECENT: build_recent_entries(
             [memory(one, pinned=True) for one in pinned], NOW
         ),
-        ActiveSetLayer.ON_DEMAND: found(*(memory(one) for one in asked)),
+        ActiveSetLayer.ON_DEMAND: recalled_entries(*(memory(one) for one in asked)),
     }
     chosen = select_entries(candidates, WIDE.scale_to(total), count)
     for layer in ActiveSetLayer:
@@ -120,7 +107,7 @@ def test_a_memory_enters_once_and_a_summary_repeats_no_memory() -> None:
             SESSION, [("project/shop", summary)], "project/shop"
         ),
         ActiveSetLayer.RECENT: build_recent_entries([pinned], NOW),
-        ActiveSetLayer.ON_DEMAND: found(pinned, other),
+        ActiveSetLayer.ON_DEMAND: recalled_entries(pinned, other),
     }
     chosen = select_entries(candidates, WIDE, count)
     assert [(one.layer, one.text) for one in chosen.entries] == [
@@ -139,7 +126,7 @@ def test_a_memory_enters_once_and_a_summary_repeats_no_memory() -> None:
 
 
 def test_an_entry_that_does_not_fit_is_replaced_by_one_that_does_and_counted() -> None:
-    candidates = {ActiveSetLayer.ON_DEMAND: found(memory("long " * 60), memory("short"))}
+    candidates = {ActiveSetLayer.ON_DEMAND: recalled_entries(memory("long " * 60), memory("short"))}
     chosen = select_entries(candidates, LayerBudgets(0, 0, 100), count)
     assert [one.text for one in chosen.entries] == ["short"]
     assert chosen.omitted == 1
@@ -168,32 +155,31 @@ def test_the_recent_layer_holds_fresh_memories_by_priority() -> None:
 def test_at_most_twenty_recalled_memories_of_one_scope_enter() -> None:
     many = [memory(f"m{n}") for n in range(MAX_PER_SCOPE + 5)]
     other = memory("elsewhere", scope="global")
-    entries = found(*many, other)
+    entries = recalled_entries(*many, other)
     assert [one.scope for one in entries].count("project/shop") == MAX_PER_SCOPE
     assert entries[-1].id == other.id
 
 
 def test_a_session_is_sent_what_is_new_what_changed_and_everything_after_a_compaction() -> None:
     one, two = memory("one"), memory("two")
-    chosen = select_entries({ActiveSetLayer.ON_DEMAND: found(one, two)}, WIDE, count)
+    chosen = select_entries({ActiveSetLayer.ON_DEMAND: recalled_entries(one, two)}, WIDE, count)
     empty = ActiveMemorySet()
     assert [e.id for e in chosen.missing_from(empty)] == [one.id, two.id]
     after = empty.with_entries(chosen.entries[:1])
     assert (after.turn, [e.id for e in chosen.missing_from(after)]) == (1, [two.id])
     doubtful = memory("one", id=one.id, stale_grade="stale", stale_reason="gone in abc")
-    [changed] = found(doubtful)
+    [changed] = recalled_entries(doubtful)
     assert after.is_missing(changed)
     assert changed.line.endswith("one (⚠ stale: gone in abc)")
     assert len(chosen.missing_from(after.after_compaction())) == 2
 
 
-@bounded
 @given(st.integers(1, 30), st.integers(1, 60))
 def test_the_record_of_sent_entries_is_bounded_by_priority_and_recency(
     most: int, size: int
 ) -> None:
     old = {UUID(int=n): DeliveredEntry(0, n / size, 0) for n in range(size)}
-    entry = found(memory("new"))[0]
+    entry = recalled_entries(memory("new"))[0]
     after = ActiveMemorySet(5, 40, old).with_entries([entry], most)
     assert len(after.delivered) == min(most, size + 1)
     assert entry.id in after.delivered

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -22,11 +22,11 @@ from reverie.domain.context.text_rendering import (
     REASON_CHARS,
     CountTokens,
 )
-from reverie.domain.core.kinds import KIND_POLICIES, Kind
-from reverie.domain.core.memory import Memory, MemoryStatus
+from reverie.domain.core.kinds import Kind
+from reverie.domain.core.memory import Memory
 from reverie.domain.text.memory_fence import CLOSE_TAG, OPEN_TAG
+from tests.domain.made_up_memories import build_memory
 
-NOW = datetime(2025, 6, 1, tzinfo=UTC)
 KINDS = sorted(set(Kind) - {Kind.FILE, Kind.ENTITY})
 
 
@@ -56,22 +56,9 @@ def render(briefing: ContextInput, budget: int, count: CountTokens) -> ContextBl
     return context_block.render_context_block(briefing, budgets, count, lend_unused=True)
 
 
-def memory(n: int, kind: Kind, content: str, **fields: object) -> Memory:
-    made = Memory(
-        id=UUID(int=n),
-        scope="global",
-        kind=kind,
-        content=content,
-        content_hash=str(n),
-        tier=KIND_POLICIES[kind].tier,
-        status=MemoryStatus.ACTIVE,
-        version=1,
-        confidence=0.8,
-        pinned=False,
-        created_at=NOW,
-        updated_at=NOW,
-    )
-    return replace(made, **fields)  # type: ignore[arg-type]
+def memory(n: int, kind: Kind, content: str, **fields: Any) -> Memory:
+    given = {"id": UUID(int=n), "content": content, "content_hash": str(n)}
+    return build_memory(kind, **{**given, **fields})
 
 
 text = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=300)
@@ -119,7 +106,7 @@ def test_every_line_is_shown_or_counted_as_omitted(
     whole = render(given_, 1_000_000, count)
     assert whole.omitted == ()
     block = render(given_, budget, count)
-    assert _lines(block) + len(block.omitted) == _lines(whole)
+    assert len(list_lines(block)) + len(block.omitted) == len(list_lines(whole))
     assert block == render(given_, budget, count)
 
 
@@ -145,11 +132,11 @@ def test_no_section_exceeds_its_budget_or_entry_limit(
 def test_identities_share_the_budget_and_those_that_fit_are_whole() -> None:
     long, short = memory(1, Kind.IDENTITY, "steady " * 90), memory(2, Kind.IDENTITY, "I am Ann")
     block = render(ContextInput([long, short]), 80, words)
-    assert said(block)[0] == "- [global 00000002] I am Ann"
-    assert said(block)[1].endswith("steady …")
+    assert list_lines(block)[0] == "- [global 00000002] I am Ann"
+    assert list_lines(block)[1].endswith("steady …")
     assert 60 < block.tokens <= 80
     whole = render(ContextInput([long, short]), 200, words)
-    assert said(whole)[1].endswith("steady steady")
+    assert list_lines(whole)[1].endswith("steady steady")
 
 
 def test_pinned_memories_may_use_the_budget_of_decisions() -> None:
@@ -162,11 +149,7 @@ def test_pinned_memories_may_use_the_budget_of_decisions() -> None:
     assert "_Left out for room: 1 decision. " in block.markdown
 
 
-def _lines(block: ContextBlock) -> int:
-    return len(said(block))
-
-
-def said(block: ContextBlock) -> list[str]:
+def list_lines(block: ContextBlock) -> list[str]:
     return [line for line in block.markdown.splitlines() if line.startswith("- ")]
 
 
@@ -212,7 +195,7 @@ def test_a_small_budget_drops_the_least_important_first() -> None:
 
 def test_a_long_identity_is_shortened_at_a_word() -> None:
     block = render(ContextInput([memory(1, Kind.IDENTITY, "steady " * 50)]), 40, words)
-    last = said(block)[-1]
+    last = list_lines(block)[-1]
     assert last.startswith("- [global 00000001] steady steady")
     assert last.endswith("steady …")
     assert block.tokens <= 40
@@ -220,7 +203,7 @@ def test_a_long_identity_is_shortened_at_a_word() -> None:
 
 def test_a_short_identity_is_whole_even_without_budget() -> None:
     block = render(ContextInput([memory(1, Kind.IDENTITY, "I am Ann")]), 0, words)
-    assert said(block) == ["- [global 00000001] I am Ann"]
+    assert list_lines(block) == ["- [global 00000001] I am Ann"]
 
 
 def test_a_memory_is_one_line_of_bounded_length() -> None:
@@ -295,12 +278,12 @@ def test_a_commit_subject_cannot_add_a_heading_or_a_line(subject: str) -> None:
     doubtful = memory(1, Kind.BUG, "a.py", stale_grade="gone", stale_reason=subject)
     block = render(ContextInput([], [doubtful]), 999, words)
     assert headings(block) == ["## Project memory (Reverie)", "### ⚠ May be stale"]
-    assert len(said(block)) == 1
+    assert len(list_lines(block)) == 1
 
 
 def test_a_long_reason_is_truncated() -> None:
     doubtful = memory(1, Kind.BUG, "a.py", stale_grade="gone", stale_reason="because " * 999)
-    [line] = said(render(ContextInput([], [doubtful]), 9999, words))
+    [line] = list_lines(render(ContextInput([], [doubtful]), 9999, words))
     assert line.endswith("because …)")
     assert len(line) < REASON_CHARS + 50
 
@@ -342,7 +325,9 @@ def test_no_record_closes_or_opens_the_fence_or_breaks_the_block(tag: str) -> No
 
 def test_every_line_names_its_source() -> None:
     one = memory(0xA1B2C3D4, Kind.LESSON, "Use jose", scope="project/shop")
-    assert said(render(ContextInput([one]), 999, words)) == ["- [project/shop a1b2c3d4] Use jose"]
+    assert list_lines(render(ContextInput([one]), 999, words)) == [
+        "- [project/shop a1b2c3d4] Use jose"
+    ]
 
 
 @pytest.mark.parametrize("kind", [Kind.CONVENTION, Kind.TASK])
@@ -350,7 +335,7 @@ def test_a_stale_memory_is_shown_once_in_its_own_section(kind: Kind) -> None:
     one = memory(1, kind, "a.py", **DOUBT)
     block = render(ContextInput([one], [one], [one]), 999, words)
     assert headings(block)[1:] == ["### ⚠ May be stale"]
-    assert said(block) == ["- [global 00000001] a.py (⚠ stale: a.py changed)"]
+    assert list_lines(block) == ["- [global 00000001] a.py (⚠ stale: a.py changed)"]
 
 
 @pytest.mark.parametrize(
@@ -360,9 +345,9 @@ def test_a_stale_identity_or_lesson_keeps_its_section_with_a_note(kind: Kind, he
     one = memory(1, kind, "a.py", **DOUBT)
     block = render(ContextInput([one], [one]), 999, words)
     assert headings(block)[1:] == [f"### {heading}"]
-    assert said(block) == ["- [global 00000001] a.py (⚠ stale: a.py changed)"]
+    assert list_lines(block) == ["- [global 00000001] a.py (⚠ stale: a.py changed)"]
 
 
 @given(briefing())
 def test_no_memory_is_shown_twice(given_: ContextInput) -> None:
-    assert _lines(block := render(given_, 1_000_000, words)) == len(block.memory_ids)
+    assert len(list_lines(block := render(given_, 1_000_000, words))) == len(block.memory_ids)

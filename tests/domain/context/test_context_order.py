@@ -8,7 +8,8 @@ from reverie.domain.context import context_block
 from reverie.domain.context.budgets import ContextBudgets
 from reverie.domain.context.line_candidates import ContextInput
 from reverie.domain.core.kinds import Kind
-from tests.domain.context.test_context_block import NOW, headings, memory, render, said, words
+from tests.domain.context.test_context_block import headings, list_lines, memory, render, words
+from tests.domain.made_up_memories import NOW
 
 
 def test_lessons_follow_identity_and_nothing_displaces_them() -> None:
@@ -36,7 +37,7 @@ def test_a_decision_says_how_old_it_is_and_a_memory_its_key() -> None:
     made = memory(1, Kind.DECISION, "Ship weekly", key="ship]day")
     noted = memory(2, Kind.CONVENTION, "Use tabs", key="convention:0af3")
     given_ = ContextInput([made, noted], now=NOW + timedelta(days=3))
-    assert set(said(render(given_, 999, words))) == {
+    assert set(list_lines(render(given_, 999, words))) == {
         "- [global 00000001 key=ship)day] Ship weekly (3 days ago)",
         "- [global 00000002] Use tabs",
     }
@@ -49,7 +50,7 @@ def test_what_was_done_since_the_last_session_is_listed_and_older_work_is_not() 
         ContextInput([done, old, todo], task_states=states, done_tasks=[done]), 999, words
     )
     assert headings(block)[1:] == ["### Active tasks", "### Done since the last session"]
-    assert said(block) == ["- [global 00000003] ○ Task 3", "- [global 00000001] ✓ Task 1"]
+    assert list_lines(block) == ["- [global 00000003] ○ Task 3", "- [global 00000001] ✓ Task 1"]
 
 
 def test_the_rules_of_the_team_go_before_what_a_person_prefers_and_the_block_says_so() -> None:

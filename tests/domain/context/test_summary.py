@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.domain.context.scope_summary import (
@@ -71,7 +71,6 @@ def test_anchors_are_not_summarized_and_no_input_yields_no_text() -> None:
     assert summarize_memories(NOTES, words, 0).text == ""
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.builds(
@@ -94,7 +93,6 @@ def test_the_summary_keeps_its_cap_and_does_not_depend_on_the_order(
     assert summarize_memories(list(reversed(notes)), words, cap).text == text
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=400), max_size=12), st.integers(0, 12))
 def test_a_removed_memory_is_left_out_and_the_rest_stays(contents: list[str], kept: int) -> None:
     notes = [Note(Kind.DECISION, content) for content in contents]
@@ -111,7 +109,6 @@ def test_a_heading_without_lines_is_removed() -> None:
     assert remove_lines(summary, ["a", "b\n- more"]) == "## How to\n- c"
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -23,28 +22,15 @@ from reverie.domain.core.confidence import (
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.kinds import KIND_POLICIES, Kind
 from reverie.domain.core.memory import Memory, MemoryStatus, MemoryUsage
+from tests.domain.made_up_memories import NOW, build_memory
 
-NOW = datetime(2025, 6, 1, tzinfo=UTC)
 STAY = sorted(kind for kind, how in KIND_POLICIES.items() if not how.decays)
 FADE = sorted(kind for kind, how in KIND_POLICIES.items() if how.decays)
 
 
 def memory(days: float = 0, kind: Kind = Kind.DECISION, **fields: Any) -> Memory:
-    made = NOW - timedelta(days=days)
-    stood: dict[str, Any] = {
-        "id": UUID(int=1),
-        "scope": "global",
-        "content": "content",
-        "content_hash": "hash",
-        "tier": KIND_POLICIES[kind].tier,
-        "status": MemoryStatus.ACTIVE,
-        "version": 1,
-        "confidence": 0.8,
-        "pinned": False,
-        "created_at": made,
-        "updated_at": made,
-    }
-    return Memory(kind=kind, **(stood | fields))
+    made = days_ago(days)
+    return build_memory(kind, **{"created_at": made, "updated_at": made, **fields})
 
 
 def days_ago(days: float) -> datetime:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.domain.core.errors import InvalidInput
@@ -67,7 +67,6 @@ LINE = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max
 TRIMMED = LINE.map(str.strip).filter(bool)
 
 
-@settings(database=None, deadline=None)
 @given(TRIMMED, st.lists(TRIMMED, min_size=1, max_size=8))
 def test_steps_are_returned_as_given(title: str, steps: list[str]) -> None:
     assert parse_procedure(render_steps(title, steps), {"steps": steps}) == (title, tuple(steps))

@@ -40,7 +40,7 @@ def texts(part: str) -> list[tuple[str, set[str]]]:
     return [(text, set(labels)) for text, *labels in json.loads(LABELLED.read_text())[part]]
 
 
-def found(text: str) -> set[str]:
+def recognized_labels(text: str) -> set[str]:
     """Labels as the rules give them."""
     return {f"path {path}" for path in extract_paths(text)} | {
         f"{one.type.value} {one.name}" for one in extract_entities(text)
@@ -51,7 +51,7 @@ def score(labelled: list[tuple[str, set[str]]]) -> Score:
     """How the rules do on labelled texts."""
     made = Score()
     for text, labels in labelled:
-        given = found(text)
+        given = recognized_labels(text)
         for counts, which in (
             (made.right, labels & given),
             (made.wrong, given - labels),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.domain.entities.recognition import Entity, EntityType, extract_entities
@@ -37,7 +37,6 @@ def test_a_port_has_its_own_entity_type() -> None:
     assert Entity(EntityType.PORT, "8080").key == "entity:port 8080"
 
 
-@settings(database=None, deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_can_be_parsed(text: str) -> None:
     assert all(one.name == one.name.lower() for one in extract_entities(text))

@@ -13,7 +13,7 @@ STORIES = json.loads((Path(__file__).parent / "cause_stories.json").read_text())
 BEGUN = datetime(2024, 5, 1, tzinfo=UTC)
 
 
-def _told(memories: list[list[str]]) -> list[CauseCandidate]:
+def _candidates(memories: list[list[str]]) -> list[CauseCandidate]:
     return [
         CauseCandidate(
             id=UUID(int=n + 1),
@@ -26,9 +26,9 @@ def _told(memories: list[list[str]]) -> list[CauseCandidate]:
     ]
 
 
-def _found(memories: list[list[str]]) -> set[str]:
+def _cause_pairs(memories: list[list[str]]) -> set[str]:
     """What is found as each memory arrives, those before it being there."""
-    told = _told(memories)
+    told = _candidates(memories)
     causes = [c for n, one in enumerate(told) for c in infer_causes(one, told[:n])]
     return {f"{c.src.int - 1}>{c.dst.int - 1}" for c in causes}
 
@@ -37,7 +37,7 @@ def test_causes_are_found_in_labelled_stories_with_few_false_ones() -> None:
     right = wrong = missed = 0
     mistakes = []
     for name, memories, labels in STORIES:
-        found = _found(memories)
+        found = _cause_pairs(memories)
         right += len(found & set(labels))
         wrong += len(found - set(labels))
         missed += len(set(labels) - found)
@@ -50,7 +50,7 @@ def test_causes_are_found_in_labelled_stories_with_few_false_ones() -> None:
 
 
 def test_a_cause_has_its_sentence_and_a_confidence() -> None:
-    bug, decision = _told(STORIES[0][1])
+    bug, decision = _candidates(STORIES[0][1])
     [cause] = infer_causes(decision, [bug])
     assert (cause.src, cause.dst, cause.rule) == (bug.id, decision.id, "said")
     assert cause.evidence == decision.content
@@ -58,5 +58,5 @@ def test_a_cause_has_its_sentence_and_a_confidence() -> None:
 
 
 def test_the_same_cause_is_found_from_either_memory() -> None:
-    bug, decision = _told(STORIES[0][1])
+    bug, decision = _candidates(STORIES[0][1])
     assert infer_causes(bug, [decision]) == infer_causes(decision, [bug])

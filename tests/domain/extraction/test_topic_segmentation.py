@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.domain.extraction.conversation.topic_segmentation import (
@@ -92,7 +92,6 @@ TURN = st.tuples(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(TURN, max_size=200))
 def test_every_turn_is_in_one_segment_in_order_and_segments_are_bounded(
     said: list[tuple[str, str]],

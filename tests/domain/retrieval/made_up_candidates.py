@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 
-from reverie.domain.core.kinds import Kind, Tier
-from reverie.domain.core.memory import Memory, MemoryStatus
+from reverie.domain.core.kinds import Tier
+from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.candidates import ArmHits, Candidates
 from reverie.domain.retrieval.ranking_facts import FactTable, encode_facts, number_scopes
-
-NOW = datetime(2025, 6, 1, tzinfo=UTC)
+from tests.domain.made_up_memories import build_memory
 
 
 def uid(n: int) -> UUID:
@@ -47,22 +44,7 @@ def ranks_of(found: Candidates, doc: int) -> dict[str, int]:
 
 
 def memory(n: int = 1, **fields: Any) -> Memory:
-    made = Memory(
-        id=uid(n),
-        scope="global",
-        kind=Kind.DECISION,
-        content="a memory",
-        content_hash="0" * 64,
-        tier=Tier.WARM,
-        status=MemoryStatus.ACTIVE,
-        version=1,
-        confidence=0.8,
-        pinned=False,
-        created_at=NOW,
-        updated_at=NOW,
-        linked=True,
-    )
-    return replace(made, **fields)
+    return build_memory(**{"id": uid(n), "tier": Tier.WARM, "linked": True, **fields})
 
 
 def facts(*memories: Memory, ranks: Sequence[float] = ()) -> FactTable:

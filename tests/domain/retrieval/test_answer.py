@@ -15,7 +15,8 @@ from reverie.domain.retrieval.answer import (
     rejection_reasons,
 )
 from reverie.domain.retrieval.candidates import Rejection, ScoredMemory, TurnHit
-from tests.domain.retrieval.made_up_candidates import NOW, memory
+from tests.domain.made_up_memories import NOW
+from tests.domain.retrieval.made_up_candidates import memory
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from reverie.domain.retrieval.scoring import (
     compute_max_text_factor,
     compute_text_factors,
 )
-from tests.domain.retrieval.made_up_candidates import NOW
+from tests.domain.made_up_memories import NOW
 
 TEXTS = st.lists(st.integers(0, 5), max_size=20)
 
@@ -34,13 +34,6 @@ def test_the_first_are_chosen_until_there_are_enough_different_texts(
         assert len({texts[place] for place in chosen[:-1]}) == count - 1
     else:
         assert len(chosen) == len(texts)
-
-
-def test_copies_of_a_chosen_text_take_no_place() -> None:
-    hashes = np.array([7, 7, 7, 8, 9], np.uint64)
-    assert choose_distinct(np.arange(5), hashes, 2).tolist() == [0, 1, 2, 3]
-    assert choose_distinct(np.arange(5), hashes, 3).tolist() == [0, 1, 2, 3, 4]
-    assert choose_distinct(np.arange(5)[:2], hashes, 3).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("question", ["pool", 'the "pool of workers"', "how is pool_size set?"])

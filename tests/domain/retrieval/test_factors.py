@@ -26,7 +26,8 @@ from reverie.domain.retrieval.scoring import (
     compute_confidences,
     compute_factors,
 )
-from tests.domain.retrieval.made_up_candidates import NOW, facts, memory, uid
+from tests.domain.made_up_memories import NOW
+from tests.domain.retrieval.made_up_candidates import facts, memory, uid
 
 READING = parse_question("anything at all", NOW)
 

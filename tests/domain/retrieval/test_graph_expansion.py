@@ -104,14 +104,8 @@ def test_a_why_question_prefers_causal_edges() -> None:
     assert _score(asked, 2) > _score(asked, 3)
 
 
-def test_file_anchors_add_no_neighbours() -> None:
-    assert listed(_expanded(candidates((1, 0.8)), edge(1, 2, EdgeKind.TOUCHES))) == [(1, 0.8)]
-
-
-def test_an_edge_from_an_unknown_memory_is_ignored() -> None:
-    assert listed(_expanded(candidates((1, 0.8)), edge(7, 8))) == [(1, 0.8)]
-
-
-def test_nothing_found_has_no_neighbours() -> None:
-    assert listed(_expanded(candidates(), edge(7, 8))) == []
+@pytest.mark.parametrize("line", [edge(1, 2, EdgeKind.TOUCHES), edge(7, 8)])
+def test_file_anchors_and_edges_from_unknown_memories_add_no_neighbours(line: Edge) -> None:
+    assert listed(_expanded(candidates((1, 0.8)), line)) == [(1, 0.8)]
+    assert listed(_expanded(candidates(), line)) == []
     assert listed(_expanded(candidates((1, 0.8)))) == [(1, 0.8)]

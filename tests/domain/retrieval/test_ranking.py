@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.domain.retrieval.answer import ADJACENT_TURN_SHARE, score_with_adjacent_turns
@@ -52,7 +52,6 @@ def test_each_hit_is_selected_once_and_the_best_first(
         assert scores[places[0]] == max(scores)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.text("abc ", max_size=9)), max_size=12))
 def test_each_step_selects_the_best_remaining_hit(items: list[tuple[int, str]]) -> None:
     items.sort(reverse=True)

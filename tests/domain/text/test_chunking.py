@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.domain.text.chunking import Chunk, chunk_text
@@ -56,7 +56,6 @@ def test_neighbours_share_the_overlap() -> None:
 
 
 @pytest.mark.parametrize("count", COUNTERS)
-@settings(deadline=None)
 @given(text=TEXTS, size=st.integers(8, 60), overlap=st.integers(0, 40))
 def test_chunks_cover_the_text_in_order_within_the_size(
     count: Callable[[str], int], text: str, size: int, overlap: int

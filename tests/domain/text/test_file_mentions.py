@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.domain.entities.file_paths import extract_paths, extract_tool_files, is_same_file
@@ -120,7 +120,6 @@ def test_a_json_call_is_parsed_by_its_fields() -> None:
     )
 
 
-@settings(database=None, deadline=None)
 @given(st.text(max_size=400), st.integers(0, 100))
 def test_no_output_is_kept_whole_and_condensing_is_idempotent(content: str, limit: int) -> None:
     once = condense_tool_output("Bash", content, limit)
@@ -129,7 +128,6 @@ def test_no_output_is_kept_whole_and_condensing_is_idempotent(content: str, limi
     assert condense_tool_output("Bash", once, limit) == once
 
 
-@settings(database=None, deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_can_be_searched(text: str) -> None:
     assert all(path and not path.startswith("/") for path in extract_paths(text))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.domain.text.index_terms import (
@@ -14,7 +14,9 @@ from reverie.domain.text.index_terms import (
     MAX_WORD_BYTES,
     expand_query_text,
     index_text,
+    memory_index_text,
     query_text,
+    searched_text,
 )
 
 
@@ -88,7 +90,6 @@ def test_the_largest_texts_stay_bounded(unit: str) -> None:
     assert len(words.encode()) <= MAX_TEXT_BYTES
 
 
-@settings(database=None, deadline=None)
 @given(st.text(max_size=300))
 def test_index_words_are_plain_bounded_and_stable(text: str) -> None:
     words = index_text(text)
@@ -96,3 +97,23 @@ def test_index_words_are_plain_bounded_and_stable(text: str) -> None:
     assert all(len(word.encode()) <= MAX_WORD_BYTES for word in words.split())
     assert words == words.strip()
     assert set(query_text(text).split()) == set(words.split())
+
+
+RECORD = {"record": {"problem": "Exports lose rows.", "decided": ["`write()` flushes twice."]}}
+
+
+def test_a_record_is_found_by_a_request_that_it_does_not_show() -> None:
+    content = "`write()` flushes twice."
+    assert searched_text(content, RECORD) == "Exports lose rows.\n`write()` flushes twice."
+    assert "rows" in memory_index_text(None, content, (), RECORD).split()
+
+
+def test_a_request_that_is_shown_counts_once() -> None:
+    content = "Exports lose rows.\nDecided: `write()` flushes twice."
+    assert searched_text(content, RECORD) == content
+
+
+def test_what_is_no_record_is_found_by_its_text_alone() -> None:
+    others: list[dict[str, object]] = [{}, {"record": None}, {"record": {"problem": 4}}]
+    for metadata in others:
+        assert searched_text("Rows stay.", metadata) == "Rows stay."

@@ -81,7 +81,9 @@ def test_a_snippet_has_at_most_four_hundred_tokens(text: str) -> None:
 
 
 @given(prose, prose, st.integers(20, 300))
-def test_a_snippet_is_a_bounded_part_of_its_text(text: str, words: str, size: int) -> None:
+def test_a_snippet_is_a_bounded_part_of_its_text_in_whole_words(
+    text: str, words: str, size: int
+) -> None:
     found = best_snippet(text, words, size)
     flat = " ".join(text.split())
     inner = found.removeprefix("… ").removesuffix(" …")
@@ -89,13 +91,8 @@ def test_a_snippet_is_a_bounded_part_of_its_text(text: str, words: str, size: in
     assert inner in flat
     assert found.startswith("… ") or flat.startswith(inner)
     assert found.endswith(" …") or flat.endswith(inner)
-
-
-@given(prose, prose, st.integers(60, 300))
-def test_a_snippet_begins_and_ends_at_a_word(text: str, words: str, size: int) -> None:
-    known = set(text.split())
-    inner = best_snippet(text, words, size).removeprefix("… ").removesuffix(" …").split()
-    assert set(inner) <= known
+    # A shorter one may have to cut the only word that fits.
+    assert size < 60 or set(inner.split()) <= set(text.split())
 
 
 def test_the_last_sentence_is_not_cut_at_its_start() -> None:
