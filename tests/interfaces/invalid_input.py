@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -131,13 +131,3 @@ POSTS = sorted(GOOD)
 def names(document: Mapping[str, Any], field: str) -> bool:
     named = str(document.get("field"))
     return named == field or named.startswith(f"{field}.")
-
-
-@asynccontextmanager
-async def open_place(stack: Stack) -> AsyncIterator[Place]:
-    """A session and a memory in a tenant of the test's own."""
-    started = await stack.post("/v1/sessions/start", {"agent": "a", "project": "shop"})
-    kept = await stack.post("/v1/remember", {"content": "what stands"})
-    with closing(Tables(stack.admin_url, stack.number())) as tables:
-        assert tables.counts()["memory"] == tables.counts()["session"] == 1
-        yield Place(stack, tables, started["session"], kept["id"])

@@ -279,7 +279,8 @@ async def open_world(run: TestRun) -> AsyncIterator[World]:
         nats = held.enter_context(own_nats(run))
         port, folder = find_free_port(), run.new_folder("doors")
         settings: dict[str, Any] = {"grpc_enabled": True, "grpc_port": port, "vault_key": VAULT_KEY}
-        settings["audit_mode"] = "writes"
+        # What a call finds by words is enough: whether meaning is found, too, is asked elsewhere.
+        settings |= {"audit_mode": "writes", "embedding_model": "none", "recall_sparse": "off"}
         models = await held.enter_async_context(chat_server(answer_shortly))
         settings |= engine_settings(models.url, folder / "agents")
         opened = running_stack(database, nats.url, model_home(), **settings)

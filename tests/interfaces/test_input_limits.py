@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import AsyncIterator
-from itertools import cycle
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from tests.support.stack import Stack, running_stack
-from tests.support.tables import rows, value
+from tests.support.tables import rows
 
 CHANCE = random.Random(7)
 LIMIT = 65_536
@@ -26,9 +25,9 @@ def _of(alphabet: str, size: int) -> str:
     return "".join(CHANCE.choices(alphabet, k=size // wide))
 
 
-def _of_both(alphabets: tuple[str, str], size: int) -> str:
-    """Half of it of one alphabet, half of it of the other."""
-    return "".join(_of(alphabet, size // 2) for alphabet in alphabets)
+def _of_all(alphabets: Sequence[str], size: int) -> str:
+    """An equal part of it of each alphabet."""
+    return "".join(_of(alphabet, size // len(alphabets)) for alphabet in alphabets)
 
 
 CJK = "".join(chr(n) for n in range(0x4E00, 0x9FFF))
@@ -38,8 +37,8 @@ WORDS = "abcdefghijklmnopqrstuvwxyz0123456789 "
 PATHS = "abcdefghij/._-"
 EMOJI = "".join(chr(n) for n in range(0x1F300, 0x1F600))
 ALPHABETS = [CJK, RARE_CJK, CAMEL, WORDS, PATHS, EMOJI, "a", " a", "\u0301", "\u202e", "`", "#\n"]
-PAIRS = list(zip(ALPHABETS[::2], ALPHABETS[1::2], strict=True))
-"""Two scripts of each content: it is read as often as it is long."""
+MIXTURES = [ALPHABETS[start::3] for start in range(3)]
+"""Four scripts of each content: it is read as often as it is long."""
 
 
 @pytest.fixture
@@ -49,7 +48,7 @@ async def front(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
         yield made
 
 
-async def _taken(stack: Stack, content: str) -> None:
+async def _remember(stack: Stack, content: str) -> None:
     body = {"content": content, "scope": "project/shop"}
     made = await stack.post("/v1/remember", body)
     assert made["status"] == "created"
@@ -59,18 +58,19 @@ async def _taken(stack: Stack, content: str) -> None:
 
 @pytest.mark.timeout(240)
 async def test_contents_of_any_script_up_to_the_limit_are_accepted(front: Stack) -> None:
-    for alphabets in PAIRS:
-        content = "x" + _of_both(alphabets, LIMIT - 8) + "x"
-        await _taken(front, content[: LIMIT - 8])
+    for alphabets in MIXTURES:
+        content = "x" + _of_all(alphabets, LIMIT - 8) + "x"
+        await _remember(front, content[: LIMIT - 8])
         await front.post("/v1/recall", {"query": content[:20_000]})
 
 
 @pytest.mark.timeout(240)
 async def test_a_content_of_many_scripts_up_to_the_limit_is_enriched(stack: Stack) -> None:
-    each = LIMIT // len(ALPHABETS) - 8
-    content = "x" + "\n\n".join(_of(alphabet, each) for alphabet in ALPHABETS) + "x"
+    """Most of it is one word, which takes a model no time."""
+    scripts = "\n\n".join(_of(alphabet, 800) for alphabet in ALPHABETS)
+    content = f"{'w' * (LIMIT - 100 - len(scripts.encode()))}\n\n{scripts}"
     assert LIMIT * 0.98 < len(content.encode()) <= LIMIT
-    await _taken(stack, content)
+    await _remember(stack, content)
     await stack.settled(200)
     chunks = "select count(*), max(stop) from chunk where tenant = %s"
     [(count, end)] = rows(stack.admin_url, chunks, stack.number())
@@ -81,8 +81,8 @@ async def test_a_content_of_many_scripts_up_to_the_limit_is_enriched(stack: Stac
 @pytest.mark.timeout(240)
 async def test_turns_of_any_script_up_to_the_limit_are_accepted_and_dreamt(stack: Stack) -> None:
     started = await stack.post("/v1/sessions/start", {"agent": "a", "project": "shop"})
-    for role, alphabets in zip(cycle(("user", "assistant")), PAIRS, strict=False):
-        turns = [{"role": role, "content": "x" + _of_both(alphabets, TURN_LIMIT - 8) + "x"}]
+    for role, alphabets in zip(("user", "assistant", "user"), MIXTURES, strict=True):
+        turns = [{"role": role, "content": "x" + _of_all(alphabets, TURN_LIMIT - 8) + "x"}]
         data = json.dumps({"session": started["session"], "turns": turns}, ensure_ascii=False)
         done = await stack.post("/v1/turns", json=None, data=data.encode())
         assert done["accepted"] == 1
@@ -136,24 +136,3 @@ async def test_every_field_may_be_as_long_as_its_limit(stack: Stack) -> None:
     await stack.settled()
     [item] = (await stack.get("/v1/stale?project=shop"))["items"]
     assert item["memory"]["id"] == made["id"]
-
-
-async def test_a_secret_in_the_name_of_a_tool_or_branch_is_redacted(stack: Stack) -> None:
-    secret = "AKIA" + "IOSFODNN7ABCDEFG"
-    start = {"agent": "a", "project": "shop", "branch": f"try/{secret}"}
-    session = (await stack.post("/v1/sessions/start", start))["session"]
-    turn = {"role": "tool", "tool": f"Bash({secret})", "content": f"ran with {secret}"}
-    done = await stack.post("/v1/turns", {"session": session, "turns": [turn]})
-    assert done["redactions"] == 2
-    stored = (
-        "select t::text || s::text from turn t join session s on s.id = t.session where s.id = %s"
-    )
-    assert secret.lower() not in value(stack.admin_url, stored, session).lower()
-
-
-async def test_line_ranges_of_a_file_are_stored_with_the_memory(stack: Stack) -> None:
-    git = {"files": ["./src/a.py"], "lines": {"./src/a.py": [[3, 9]]}, "commit": "a" * 40}
-    made = await stack.post("/v1/remember", {"content": "a rule", "git": git})
-    kept = await stack.get(f"/v1/memories/{made['id']}")
-    assert kept["provenance"]["git"]["lines"] == {"src/a.py": [[3, 9]]}
-    assert kept["provenance"]["git"]["files"] == ["src/a.py"]

@@ -17,9 +17,8 @@ LISTS = ("/v1/memories", "/v1/dream", "/v1/dreams", "/v1/stale", "/v1/sessions/$
 
 
 CURSORS = (
-    "x", "%25", "%FF", "e30", _cursor([]), _cursor({"id": "x"}), _cursor({"id": 1}),
-    _cursor({"ordinal": "1"}), _cursor({"ordinal": 2**31}), _cursor({"ordinal": -(2**70)}),
-    _cursor({"id": MISSING, "tenant": 2}), "A" * 1001, "",
+    "e30", _cursor({"id": "x"}), _cursor({"ordinal": "1"}), _cursor({"ordinal": 2**31}),
+    _cursor({"ordinal": -(2**70)}), _cursor({"id": MISSING, "tenant": 2}), "A" * 1001,
 )  # fmt: skip
 
 
@@ -31,41 +30,27 @@ async def test_a_modified_cursor_is_refused(place: Place) -> None:
 
 
 WRONG_QUERIES: list[tuple[str, str]] = [
-    *(
-        (f"{path}?limit={limit}", "limit")
-        for path in LISTS
-        for limit in ("0", "201", "x", "9" * 30)
-    ),
+    *((f"{path}?limit=201", "limit") for path in LISTS),
     *((f"{path}?zzz=1", "zzz") for path in LISTS),
-    *((f"{path}?limit=1&limit=2", "limit") for path in LISTS),
     ("/v1/memories?scope=nowhere", "scope"),
-    ("/v1/memories?scope=", "scope"),
     ("/v1/memories?scope=global&scope=global", "scope"),
     ("/v1/memories?scope=project/a%00", "scope"),
     ("/v1/memories?kind=rumour", "kind"),
-    ("/v1/memories?kind=", "kind"),
     ("/v1/memories?status=deleted", "status"),
     ("/v1/memories?status=gone", "status"),
     ("/v1/memories?session=x", "session"),
-    ("/v1/memories?tag=", "tag"),
     ("/v1/memories?tag=%00", "tag"),
     ("/v1/memories/nope", "id"),
-    ("/v1/memories/%00", "id"),
     ("/v1/memories/..%2f..%2fetc", "id"),
     ("/v1/memories/$memory?deep=1", "deep"),
     ("/v1/context?session=x", "session"),
     ("/v1/context?scopes=nowhere", "scopes"),
-    ("/v1/context?project=", "project"),
     ("/v1/context?project=%20", "project"),
     ("/v1/context?project=a&scopes=global", "scopes"),
     ("/v1/context?project=a&session=$session", "session"),
     ("/v1/context?budget_tokens=1", "budget_tokens"),
-    ("/v1/context?budget_tokens=1e3", "budget_tokens"),
     ("/v1/dreams?scope=x", "scope"),
-    ("/v1/dreams?scope=", "scope"),
     ("/v1/stale?scope=x", "scope"),
-    ("/v1/stale?scope=", "scope"),
-    ("/v1/stale?project=", "project"),
     ("/v1/stale?project=%20", "project"),
 ]
 

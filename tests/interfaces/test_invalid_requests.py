@@ -34,82 +34,58 @@ def spoilt(path: str, text: bytes) -> bytes:
     return b'{"' + first.encode() + b'": ' + text + (b", " + rest.encode() if rest != "}" else b"}")
 
 
-NO_JSON = [
-    b"{",
-    b"{'a': 1}",
-    b'{"a": 1} more',
-    b"\xff\xfe\x00{",
-    b'{"a": NaN}',
-    b"nul",
-    b"[" * 5000,
-    b'{"a": "line\nbreak"}',
-    b'{"a": ' + b"9" * 5000 + b"}",
-]
-
-
-async def test_invalid_json_is_malformed(place: Place) -> None:
-    async for case, document in place.all_refused(product(POSTS, NO_JSON)):
-        assert (document["status"], document["code"]) == (400, "malformed"), case
-
-
-async def test_a_body_that_is_no_object_is_invalid(place: Place) -> None:
-    bodies = [b"[]", b'"text"', b"5", b"null", b"true"]
-    async for case, document in place.all_refused(product(POSTS, bodies)):
-        assert (document["status"], document["field"]) == (422, "body"), case
-
-
 WRONG_VALUES = [
     b'"a\\u0000b"',
-    b'"a\xffb"',
     b'"\\ud800"',
     b'{"a": ' + DEEP + b"}",
     b"1e999",
-    b"12",
     b"9223372036854775808",
     b"true",
-    b'""',
     b'"  \\n\\t "',
     b"{}",
 ]
 
 
-async def test_a_first_field_of_a_wrong_type_is_named(place: Place) -> None:
-    def body(path: str, text: bytes) -> bytes:
-        filled = place.filled(spoilt(path, text).decode("utf-8", "surrogateescape"))
-        return str(filled).encode("utf-8", "surrogateescape")
+async def test_every_post_refuses_a_body_that_is_not_its_own(place: Place) -> None:
+    """The rules themselves are those of `tests/runtime/http/test_input_validation.py`."""
 
-    bodies = [(path, body(path, text)) for path in POSTS for text in WRONG_VALUES]
+    def encode(**more: Any) -> list[tuple[str, bytes]]:
+        filled = [(path, place.filled(GOOD[path])) for path in POSTS]
+        return [(path, json.dumps({**body, **more}).encode()) for path, body in filled]
+
+    for bodies, status, field in (
+        (product(POSTS, [b"{", b"[" * 5000]), 400, None),
+        (product(POSTS, [b"[]", b"null"]), 422, "body"),
+        (encode(tenant=2), 422, "tenant"),
+    ):
+        async for case, document in place.all_refused(bodies):
+            assert (document["status"], document.get("field")) == (status, field), case
+    for key in ("", "x" * 256, "sch\u00f6n"):
+        async for case, document in place.all_refused(encode(), {"Idempotency-Key": key}):
+            assert (document["status"], document["field"]) == (422, "Idempotency-Key"), case
+
+
+async def test_a_first_field_of_a_wrong_type_is_named(place: Place) -> None:
+    bodies = [
+        (path, place.filled(spoilt(path, text).decode()).encode())
+        for path in POSTS
+        for text in WRONG_VALUES
+    ]
     async for case, document in place.all_refused(bodies):
         first = next(iter(GOOD[case[0]]))
         assert document["status"] == 422, case
         assert document["field"].split(".")[0] == first, (case, document)
 
 
-def good(place: Place, **more: Any) -> list[tuple[str, bytes]]:
-    """The good body of each route, with one more field."""
-    return [(path, json.dumps(place.filled({**GOOD[path], **more})).encode()) for path in POSTS]
-
-
-async def test_an_unknown_field_is_named(place: Place) -> None:
-    async for case, document in place.all_refused(good(place, tenant=2)):
-        assert (document["status"], document["field"]) == (422, "tenant"), case
-        assert "unknown field" in document["detail"], case
-
-
 async def test_a_body_over_the_limit_is_too_large(place: Place) -> None:
-    for path in POSTS:
-        is_large = path == "/v1/git/changes"
-        longest, setting = (25, "large_body_limit") if is_large else (1, "body_limit")
+    for path in ("/v1/remember", "/v1/git/changes"):
+        longest, setting = (
+            (25, "large_body_limit") if path == "/v1/git/changes" else (1, "body_limit")
+        )
         data = b'{"a": "' + b"x" * (longest * 1024 * 1024) + b'"}'
         document = await place.refused("POST", path, data)
         assert (document["status"], document["field"]) == (413, "body"), path
         assert setting in document["detail"], path
-
-
-@pytest.mark.parametrize("key", ["", "x" * 256, "sch\u00f6n"])
-async def test_an_invalid_idempotency_key_is_named(place: Place, key: str) -> None:
-    async for case, document in place.all_refused(good(place), {"Idempotency-Key": key}):
-        assert (document["status"], document["field"]) == (422, "Idempotency-Key"), case
 
 
 async def test_content_may_be_as_long_as_the_limit_and_not_one_byte_longer(place: Place) -> None:
@@ -265,7 +241,7 @@ FIELDS = {
 }
 
 
-BODIES = int(os.environ.get("REVERIE_TEST_EXAMPLES", "100"))
+BODIES = int(os.environ.get("REVERIE_TEST_EXAMPLES", "50"))
 
 
 @pytest.fixture(scope="module")

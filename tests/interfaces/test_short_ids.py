@@ -7,8 +7,6 @@ import time
 from typing import Any
 from uuid import UUID
 
-import pytest
-
 from reverie.domain.core.ids import new_id
 from tests.cli.test_memory_commands import Shell
 from tests.cli.test_memory_commands import shell as shell
@@ -119,10 +117,3 @@ async def test_an_ambiguous_short_id_is_reported_with_its_candidates(
             assert word in several.body["detail"], several.body
     code, said = await shell.run("show", same)
     assert (code, "give more of it" in said) == (2, True)
-
-
-@pytest.mark.parametrize("text", ["abc", "g" * 8, "", "-" * 9])
-def test_text_that_is_no_part_of_an_id_is_refused(text: str) -> None:
-    from reverie.domain.core.ids import parse_id_fragment
-
-    assert parse_id_fragment(text) is None
