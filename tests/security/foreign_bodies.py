@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from tests.interfaces.openapi_examples import (
+    MEMORY_ID,
+    OTHER_MEMORY_ID,
+    REQUEST_EXAMPLES,
+    SESSION_ID,
+)
 
 WORD = "zanzibarwren"
 SAME = "both tenants keep this very sentence"
@@ -78,21 +86,20 @@ def _tools(of: Theirs) -> list[Any]:
     return [{"jsonrpc": "2.0", "id": 1, "method": how, "params": params} for how, params in calls]
 
 
-BODIES: dict[str, Bodies] = {
+_SPECIAL_BODIES: dict[str, Bodies] = {
     "POST /mcp": _tools,
     "POST /v1/remember": _remember,
     "POST /v1/remember/batch": lambda of: [{"items": _remember(of)}],
-    "POST /v1/turns": lambda of: [
-        {"session": of.session, "turns": [{"role": "user", "content": "x"}]}
-    ],
     "POST /v1/sessions/start": lambda of: [
         {"agent": "ann", "project": "shop", "external_id": "chat"}
     ],
-    "POST /v1/sessions/{id}/end": lambda of: [{}],
     "POST /v1/sessions/{id}/correct": lambda of: [{"diff": f"No longer {WORD}, use jays"}],
+    "PATCH /v1/projects/{name}/settings": lambda of: [
+        {"context": {"hot": 700}, "dream": {"turns": 7}}
+    ],
+    "PATCH /v1/admin/settings": lambda of: [{"dream": {"turns": 7}}],
     "POST /v1/predict": lambda of: [{"session": of.session, "edited": ["src/wren.py"]}],
     "POST /v1/recall/projects": lambda of: [{"query": WORD}],
-    "PUT /v1/projects/{name}/links/{linked}": lambda of: [{"discoverable": True}],
     "POST /v1/dream": lambda of: [{"session": of.session}, {"scope": "project/shop"}],
     "POST /v1/recall": lambda of: [
         {"query": WORD, "include": ["turns"]},
@@ -104,28 +111,9 @@ BODIES: dict[str, Bodies] = {
         {"session": of.session, "query": WORD, "files": ["src/wren.py"], "include_seen": True},
     ],
     "POST /v1/git/changes": change_files,
-    **dict.fromkeys(
-        (f"PUT /v1/git/webhooks/{forge}/{{project}}" for forge in ("github", "gitlab")),
-        lambda of: [{"secret": "a-secret-of-mine"}],
-    ),
-    "POST /v1/git/anchors": lambda of: [
-        {
-            "project": "shop",
-            "anchors": [{"memory": of.memory, "git": {"lines": {"src/wren.py": [[1, 2]]}}}],
-        }
-    ],
-    **dict.fromkeys(
-        ("POST /v1/admin/keys", "PATCH /v1/admin/keys/{id}"), lambda of: [{"label": "mine"}]
-    ),
-    "POST /v1/admin/keys/{id}/rotate": lambda of: [{}],
     "DELETE /v1/admin/tenant": lambda of: [{"confirm": of.tenant}],
     "POST /v1/links": lambda of: [{"from": of.memory, "to": of.session, "type": "relates_to"}],
-    "PATCH /v1/memories/{id}": lambda of: [{"content": "changed"}],
-    "POST /v1/memories/{id}/pictures": lambda of: [{"data": "R0lGODlhAQABAAAAACw="}],
     "POST /v1/memories/forget": lambda of: [{"ids": [of.memory]}, {"scope": of.scope}],
-    "POST /v1/memories/{id}/erase": lambda of: [{}],
-    "POST /v1/memories/{id}/rollback": lambda of: [{"version": 1}],
-    "POST /v1/memories/{id}/feedback": lambda of: [{"verdict": "discard"}],
     "POST /v1/facts": lambda of: [
         {
             "topic": "birds",
@@ -136,19 +124,24 @@ BODIES: dict[str, Bodies] = {
             "session": of.session,
         }
     ],
-    "PATCH /v1/tasks/{id}": lambda of: [{"state": "done", "agent": "bob"}],
-    "POST /v1/tasks/{id}/claim": lambda of: [{"agent": "bob"}],
-    "POST /v1/tasks/{id}/release": lambda of: [{"agent": "ann"}],
-    "PUT /v1/vault/{key}": lambda of: [{"value": 1}],
     "POST /v1/documents": lambda of: [
         {"collection": "log", "documents": [{"key": "a", "value": 1}], "scope": of.scope}
     ],
     "POST /v1/documents/delete": lambda of: [{"collection": "log", "scope": of.scope}],
-    "PATCH /v1/projects/{name}/settings": lambda of: [
-        {"context": {"hot": 700}, "dream": {"turns": 7}}
-    ],
-    "PATCH /v1/admin/settings": lambda of: [{"dream": {"turns": 7}}],
     "POST /v1/import": lambda of: [
         {"type": "memory", "id": of.memory, "scope": "global", "content": "x", "kind": "context"}
     ],
 }
+
+
+def build_bodies(route: str, of: Theirs) -> list[Any]:
+    """Bodies that name another tenant's memory, session or scope.
+
+    Those of other routes are their examples, with the other's ids in place of those made up.
+    """
+    if route in _SPECIAL_BODIES:
+        return _SPECIAL_BODIES[route](of)
+    text = json.dumps(REQUEST_EXAMPLES[route])
+    for example, id in ((MEMORY_ID, of.memory), (OTHER_MEMORY_ID, of.memory)):
+        text = text.replace(example, id)
+    return [json.loads(text.replace(SESSION_ID, of.session))]

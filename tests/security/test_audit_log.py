@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 import grpc
 import psycopg
-from click.testing import CliRunner
 
-from reverie.cli.app.main import app
 from reverie.contracts import reverie_pb2 as pb
 from reverie.contracts.reverie_pb2_grpc import ReverieStub
 from reverie.domain.access.principals import KeyRole
 from reverie.embedded.ports import find_free_port
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
+from tests.support.commands import command
 from tests.support.dead_letters import bury
 from tests.support.mcp_clients import call, over_http
 from tests.support.stack import Stack, eventually, running_stack
@@ -125,13 +123,12 @@ async def _only_administrators_of_the_tenant_see_it(stack: Stack, ann: str) -> N
 async def _the_command_shows_it(stack: Stack, made: str) -> None:
     env = {"REVERIE_DATABASE_URL": stack.admin_url}
     words = ["admin", "audit", "--subject", made, "--since", "1h"]
-    done = await asyncio.to_thread(CliRunner().invoke, app, [*words, "--json"], env=env)
-    assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert {one["actor"] for one in told} >= {"ann"}
-    shown = await asyncio.to_thread(CliRunner().invoke, app, [*words, "--changes"], env=env)
-    assert "POST /v1/remember" in shown.stdout
-    assert made[-8:] in shown.stdout
+    code, entries, errors = await command(env, *words, "--json")
+    assert code == 0, errors
+    assert {entry["actor"] for entry in json.loads(entries)} >= {"ann"}
+    _, shown, _ = await command(env, *words, "--changes")
+    assert "POST /v1/remember" in shown
+    assert made[-8:] in shown
 
 
 async def _it_outlives_what_it_tells_of(stack: Stack, made: str) -> None:

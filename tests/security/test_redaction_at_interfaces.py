@@ -28,7 +28,6 @@ from reverie.contracts.memories.edits import (
     RollbackRequest,
 )
 from reverie.contracts.memories.git import (
-    AnchorMemoriesRequest,
     FileChange,
     GitChange,
     HunkBody,
@@ -173,80 +172,51 @@ def stored(admin_url: str) -> str:
         )
 
 
-async def calls(stack: Stack) -> list[tuple[str, str, type[BaseModel], dict[str, Any]]]:
-    """Each write door with a body full of credentials."""
+async def build_calls(stack: Stack) -> list[tuple[str, str, dict[str, Any]]]:
+    """Each call that writes, with a body full of credentials."""
     one = (await stack.post("/v1/remember", {"content": "The gateway listens on one port"}))["id"]
     two = (await stack.post("/v1/remember", {"content": "The store keeps rows by tenant"}))["id"]
     session = (await stack.post("/v1/sessions/start", {"agent": "c"}))["session"]
-    remember = dirty(
-        RememberRequest,
-        edges=[dirty(RememberEdge, to=one)],
-        git={"branch": f"b {KEY}", "files": [f"{KEY}.py"]},
-    )
+    edges = [dirty(RememberEdge, to=one)]
+    git = {"branch": f"b {KEY}", "files": [f"{KEY}.py"]}
+    remember = dirty(RememberRequest, edges=edges, git=git)
     code = await stack.post("/v1/remember", {"content": "see a.py", "scope": "project/p"})
     symbol = {"name": f"x {KEY}", "lines": [1, 2]}
     place = {"branch": f"b {KEY}", "symbols": {f"{KEY}.py": [symbol], "a.py": [symbol]}}
     anchors = {"project": "p", "anchors": [{"memory": code["id"], "git": place}]}
     gone = (await stack.post("/v1/remember", {"content": "to be erased"}))["id"]
     key = f"/v1/admin/keys/{(await stack.post('/v1/admin/keys', {'label': 'guest'}))['id']}"
+    correction = dirty(CorrectSessionRequest, diff=f"No longer x {KEY}, use {KEY}")
+    posts: list[tuple[str, dict[str, Any]]] = [
+        ("/v1/git/anchors", anchors),
+        ("/v1/remember", remember),
+        ("/v1/remember/batch", {"items": [{**remember, "key": f"other {KEY}"}]}),
+        (f"/v1/memories/{one}/feedback", dirty(FeedbackRequest)),
+        (f"/v1/memories/{one}/rollback", dirty(RollbackRequest)),
+        (f"/v1/memories/{two}/pictures", dirty(AttachPictureRequest)),
+        (f"/v1/memories/{gone}/erase", dirty(EraseMemoryRequest)),
+        ("/v1/links", dirty(CreateLinkRequest, **{"from": one, "to": two})),
+        ("/v1/documents", dirty(PutDocumentsRequest)),
+        ("/v1/facts", dirty(AddFactRequest)),
+        ("/v1/sessions/start", dirty(StartSessionRequest)),
+        ("/v1/turns", dirty(AppendTurnsRequest, session=session)),
+        (f"/v1/sessions/{session}/correct", correction),
+        (f"/v1/sessions/{session}/end", dirty(EndSessionRequest)),
+        ("/v1/git/changes", dirty(GitChange)),
+        ("/v1/admin/keys", dirty(CreateKeyRequest)),
+        ("/v1/preflow", dirty(PreflowRequest, session=session, scopes=None)),
+    ]
     return [
-        ("PATCH", key, UpdateKeyRequest, dirty(UpdateKeyRequest)),
-        ("POST", "/v1/git/anchors", AnchorMemoriesRequest, anchors),
-        ("POST", "/v1/remember", RememberRequest, remember),
-        (
-            "POST",
-            "/v1/remember/batch",
-            RememberRequest,
-            {"items": [{**remember, "key": f"other {KEY}"}]},
-        ),
-        ("PATCH", f"/v1/memories/{one}", EditMemoryRequest, dirty(EditMemoryRequest)),
-        ("POST", f"/v1/memories/{one}/feedback", FeedbackRequest, dirty(FeedbackRequest)),
-        ("POST", f"/v1/memories/{one}/rollback", RollbackRequest, dirty(RollbackRequest)),
-        (
-            "POST",
-            f"/v1/memories/{two}/pictures",
-            AttachPictureRequest,
-            dirty(AttachPictureRequest),
-        ),
-        ("POST", f"/v1/memories/{gone}/erase", EraseMemoryRequest, dirty(EraseMemoryRequest)),
-        (
-            "POST",
-            "/v1/links",
-            CreateLinkRequest,
-            dirty(CreateLinkRequest, **{"from": one, "to": two}),
-        ),
-        (
-            "POST",
-            "/v1/documents",
-            PutDocumentsRequest,
-            dirty(PutDocumentsRequest),
-        ),
-        ("POST", "/v1/facts", AddFactRequest, dirty(AddFactRequest)),
-        ("POST", "/v1/sessions/start", StartSessionRequest, dirty(StartSessionRequest)),
-        ("POST", "/v1/turns", AppendTurnsRequest, dirty(AppendTurnsRequest, session=session)),
-        (
-            "POST",
-            f"/v1/sessions/{session}/correct",
-            CorrectSessionRequest,
-            dirty(CorrectSessionRequest, diff=f"No longer x {KEY}, use {KEY}"),
-        ),
-        ("POST", f"/v1/sessions/{session}/end", EndSessionRequest, dirty(EndSessionRequest)),
-        ("POST", "/v1/git/changes", GitChange, dirty(GitChange)),
-        ("POST", "/v1/admin/keys", CreateKeyRequest, dirty(CreateKeyRequest)),
-        (
-            "POST",
-            "/v1/preflow",
-            PreflowRequest,
-            dirty(PreflowRequest, session=session, scopes=None),
-        ),
+        ("PATCH", key, dirty(UpdateKeyRequest)),
+        ("PATCH", f"/v1/memories/{one}", dirty(EditMemoryRequest)),
+        *(("POST", path, body) for path, body in posts),
     ]
 
 
 async def test_a_credential_in_any_text_field_of_any_call_reaches_no_row_log_or_reply(
     alone: Stack, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    doors = await calls(alone)
-    for method, path, _, body in doors:
+    for method, path, body in await build_calls(alone):
         assert KEY in json.dumps(body), path
         reply = await alone.call(method, path, body)
         assert reply.status < 300, (path, reply.body)
@@ -314,4 +284,4 @@ def test_every_request_model_with_text_is_covered() -> None:
         "StartSessionRequest",
     }
     unsent = {model.__name__ for model in bodies()} - sent - inner - WITHOUT_TEXT - OF_THE_ENGINE
-    assert unsent == set(), "send them in `calls`, full of credentials"
+    assert unsent == set(), "send them in `build_calls`, full of credentials"

@@ -39,7 +39,6 @@ TEXTS = (
 )
 QUESTIONS = (
     "Why does the crane queue use postgres?",
-    "barges counted in src/crane.py",
     "What deadlocked, and which locks of src/lock.py?",
     "When is lunch?",
 )
@@ -304,7 +303,7 @@ async def _ask(stack: Stack, key: str, own: dict[str, str], questions: Sequence[
     """What recalls answer, with their traces; by REST, and by the tools of an agent."""
     answers: Answers = {}
     for question in questions:
-        for more in (
+        ways: list[dict[str, Any]] = [
             {"include": ["turns", "archived"]},
             {"as_of": own["as_of"]},
             {"tags": ["queue"]},
@@ -312,7 +311,8 @@ async def _ask(stack: Stack, key: str, own: dict[str, str], questions: Sequence[
             {"scopes": [HOME, "project/harbour/*"]},
             {"project": "harbour"},
             {"session": own["session"]},
-        ):
+        ]
+        for more in ways if question == questions[0] else ways[:2]:
             asked = {"query": question, "limit": 50, "depth": 3, **more}
             name = json.dumps(asked)
             reply = await stack.call("POST", "/v1/recall", asked, key)

@@ -1,7 +1,7 @@
 """One tenant's key on another tenant's data, through every route and the bus.
 
 The routes are read from the services. Variables of a path and well-known parameters are filled
-with what belongs to the other tenant; a route that takes a body needs a line in `BODIES`.
+with what belongs to the other tenant, and bodies by `build_bodies`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from reverie.runtime.http.routes import Route
 from reverie.store.platform.api_keys import list_keys
 from reverie.store.platform.event_visibility import CursorCipher
 from reverie_services.ingest.routes.events import EVENT_CURSOR_PURPOSE
-from tests.security.foreign_bodies import BODIES, SAME, WORD, Theirs, change_files
+from tests.security.foreign_bodies import SAME, WORD, Theirs, build_bodies, change_files
 from tests.support.stack import Reply, Stack, eventually
 from tests.support.tables import Tables, value
 
@@ -59,7 +59,6 @@ REPEATS = {"GET /v1/traces": "POST /v1/recall"}
 """Lists of what the caller itself sent before, to that route."""
 ENDLESS = {"GET /v1/events"}
 UNKNOWN = "takes a parameter: add to PARAMETERS what names another's in it, or to PLAIN"
-ADVICE = "takes a body: add to BODIES what names another tenant's memory, session, scope ... in it"
 
 
 async def _theirs(stack: Stack, tenant: str) -> Theirs:
@@ -104,8 +103,7 @@ def _filled(route: Route, of: Theirs) -> Iterator[str]:
 def _asked(route: Route, of: Theirs) -> list[tuple[str, Any]]:
     if route.method == "GET" or (route.body is None and not route.streaming):
         return [(path, None) for path in _filled(route, of)]
-    assert route.name in BODIES, f"{route.name} {ADVICE}"
-    return list(product(_filled(route, of), BODIES[route.name](of)))
+    return list(product(_filled(route, of), build_bodies(route.name, of)))
 
 
 def _echoed(text: str, sent: str) -> str:
@@ -160,9 +158,8 @@ async def test_no_route_shows_changes_or_reveals_anything_of_another_tenant(
                 url, more = alone.urls[service] + path, _sent_as(route, body)
                 reply = await _reply(alone, route, url, mine, more)
                 assert reply.status < 500, (route.name, path, reply)
-                sent = (
-                    [body, BODIES[REPEATS[route.name]](theirs)] if route.name in REPEATS else body
-                )
+                repeated = REPEATS.get(route.name)
+                sent = [body, build_bodies(repeated, theirs)] if repeated else body
                 assert _leaks(reply, theirs, path, sent) == [], (route.name, path, reply)
                 if theirs.memory in path:
                     other = url.replace(theirs.memory, nothing)
@@ -252,19 +249,3 @@ async def _all(bus: MessageBus, stream: str, subject: str) -> list[str]:
             found.append(f"{one.subject} {one.data.decode()} {dict(one.headers)}")
         after = one.seq
     return found
-
-
-async def test_the_same_sentence_under_the_same_key_in_two_tenants_is_two_memories(
-    alone: Stack, theirs: Theirs
-) -> None:
-    mine = alone.key_of(tenant="madagascar", role=KeyRole.ADMIN)
-    body = {"content": SAME, "scope": "project/shop", "key": "carts"}
-    first = await alone.post("/v1/remember", body, key=mine)
-    assert first["status"] == "created"
-    found = (await alone.post("/v1/recall", {"query": SAME}, key=mine))["memories"]
-    assert [one["id"] for one in found] == [first["id"]]
-    before = _counts(alone, theirs.tenant)
-    await alone.call("DELETE", "/v1/admin/projects/shop", key=mine)
-    assert _counts(alone, theirs.tenant) == before
-    await alone.call("DELETE", "/v1/admin/tenant", {"confirm": "madagascar"}, mine)
-    assert _counts(alone, theirs.tenant) == before

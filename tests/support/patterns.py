@@ -73,16 +73,22 @@ def collect_patterns() -> tuple[tuple[FoundPattern, ...], tuple[str, ...]]:
         entry.methods |= methods
 
     sources = {module: Path(module.__file__ or "").read_text() for module in import_all()}
-    trees = {module: ast.parse(source) for module, source in sources.items()}
+    held_names = {name for module in sources for name, value in vars(module).items()
+                  if isinstance(value, re.Pattern)}  # fmt: skip
+    mention = re.compile(rf"\bre\.|\b(?:{'|'.join(held_names)})\b")
+    # To parse all of them takes most of the time.
+    trees = {
+        module: ast.parse(source) for module, source in sources.items() if mention.search(source)
+    }
     uses = _collect_uses(trees)
-    for module, tree in trees.items():
+    for module in sources:
         for name, value in vars(module).items():
             scope = module.__name__ if name.startswith("_") else ""
             for pattern in _walk(value, module.__name__, set()):
                 held = value is pattern
                 methods = uses[scope, name] if held else set()
                 add(pattern, f"{module.__name__}.{name}", methods or {"search"})
-        for call, inside in _find_calls(tree) if "re." in sources[module] else ():
+        for call, inside in _find_calls(trees[module]) if module in trees else ():
             place = f"{module.__name__}:{inside}" if inside else module.__name__
             method = call.func.attr  # type: ignore[attr-defined]
             try:
