@@ -20,6 +20,7 @@ from reverie_services.dream.digest.llm_extractor import (
     shorten_turns,
 )
 from reverie_services.dream.extractor import Extraction, RuleExtractor
+from tests.dream.language_models import build_endpoint
 from tests.dream.test_llm_extraction import (
     CONTENT,
     GOOD,
@@ -27,7 +28,6 @@ from tests.dream.test_llm_extraction import (
     NAMED,
     PROVIDERS,
     TALK,
-    build_endpoint,
     known_redactor,
     statement,
 )
@@ -106,11 +106,7 @@ BAD_ANSWERS: tuple[tuple[str, Callable[[StubModel], None], str], ...] = (
     ("no JSON from the endpoint", _faults(*["broken"] * 3), "the endpoint failed"),
     ("endless", _faults(*["huge"] * 3), "does not answer"),
     ("empty", _answers({}), "is empty"),
-    ("invented quote", _answers({"decided": [statement(LIMIT, "as the board said", 3)]}),
-     UNSUPPORTED),
     ("invented number", _answers({"decided": [INVENTED]}), UNSUPPORTED),
-    ("wrong turns", _answers({"decided": [statement(LIMIT, "only /videos may take", 0, 40)]}),
-     UNSUPPORTED),
     ("nothing decided", _answers({"found": GOOD["decided"]}), "decides nothing"),
 )  # fmt: skip
 

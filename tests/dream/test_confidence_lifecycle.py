@@ -16,16 +16,6 @@ from tests.support.tables import run, value
 
 
 @pytest.fixture
-async def weekly(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
-    """The system with a half-life of a week."""
-    lives = {"default": 7.0}
-    async with running_stack(
-        database, nats_url, model_home(), confidence_half_life_days=lives
-    ) as made:
-        yield made
-
-
-@pytest.fixture
 async def tended(
     database: DatabaseUrls, nats_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Stack]:
@@ -59,80 +49,82 @@ async def _status(stack: Stack, memory: str) -> str:
 
 
 async def test_after_two_half_lives_a_memory_has_a_quarter_of_its_confidence_and_a_lesson_all(
-    weekly: Stack,
+    stack: Stack,
 ) -> None:
-    decision = await _remember(weekly, "We use jose for tokens", confidence=1.0)
-    lesson = await _remember(weekly, "Never trust the clock", kind="lesson", confidence=1.0)
+    lesson = await _remember(stack, "Never trust the clock", kind="lesson", confidence=1.0)
+    # What nothing is linked to fades faster after a half-life.
+    edges = [{"to": lesson, "type": "relates_to"}]
+    decision = await _remember(stack, "We use jose for tokens", confidence=1.0, edges=edges)
     for memory in (decision, lesson):
-        await _age(weekly, memory, 14)
-    shown = await weekly.get(f"/v1/memories/{decision}")
+        await _age(stack, memory, 60)
+    shown = await stack.get(f"/v1/memories/{decision}")
     assert shown["confidence"] == pytest.approx(0.25, abs=0.01)
     assert shown["base_confidence"] == 1.0
-    assert (await weekly.get(f"/v1/memories/{lesson}"))["confidence"] == 1.0
-    listed = {m["id"]: m["confidence"] for m in (await weekly.get("/v1/memories"))["items"]}
+    assert (await stack.get(f"/v1/memories/{lesson}"))["confidence"] == 1.0
+    listed = {m["id"]: m["confidence"] for m in (await stack.get("/v1/memories"))["items"]}
     assert listed[decision] == shown["confidence"]
 
 
-async def test_repeating_a_memory_restores_its_confidence(weekly: Stack) -> None:
-    memory = await _remember(weekly, "Deploys happen on Tuesdays", confidence=1.0)
-    await _age(weekly, memory, 14)
-    assert await _remember(weekly, "Deploys happen on Tuesdays", confidence=1.0) == memory
-    assert (await weekly.get(f"/v1/memories/{memory}"))["confidence"] == 1.0
+async def test_repeating_a_memory_restores_its_confidence(stack: Stack) -> None:
+    memory = await _remember(stack, "Deploys happen on Tuesdays", confidence=1.0)
+    await _age(stack, memory, 60)
+    assert await _remember(stack, "Deploys happen on Tuesdays", confidence=1.0) == memory
+    assert (await stack.get(f"/v1/memories/{memory}"))["confidence"] == 1.0
 
 
 async def test_fresh_and_pinned_memories_survive_and_archived_ones_are_returned_on_request(
-    weekly: Stack,
+    stack: Stack,
 ) -> None:
-    faded = await _remember(weekly, "The staging server is called ostrich")
-    pinned = await _remember(weekly, "The main server is called ostrich too", pinned=True)
-    lesson = await _remember(weekly, "An ostrich needs two restarts", kind="lesson")
-    fresh = [await _remember(weekly, f"Fresh ostrich {n}", confidence=0.05) for n in range(5)]
-    near = await _remember(weekly, "Beside", edges=[{"to": faded, "type": "relates_to"}])
+    faded = await _remember(stack, "The staging server is called ostrich")
+    pinned = await _remember(stack, "The main server is called ostrich too", pinned=True)
+    lesson = await _remember(stack, "An ostrich needs two restarts", kind="lesson")
+    fresh = [await _remember(stack, f"Fresh ostrich {n}", confidence=0.05) for n in range(5)]
+    near = await _remember(stack, "Beside", edges=[{"to": faded, "type": "relates_to"}])
     for memory in (faded, pinned, lesson):
-        await _age(weekly, memory, 300)
-    before = await weekly.get(f"/v1/memories/{faded}")
+        await _age(stack, memory, 300)
+    before = await stack.get(f"/v1/memories/{faded}")
 
-    done = await weekly.post("/v1/maintenance/run", {})
+    done = await stack.post("/v1/maintenance/run", {})
     assert done["archived"] == 1
-    assert {await _status(weekly, one) for one in (pinned, lesson, near, *fresh)} == {"active"}
-    after = await weekly.get(f"/v1/memories/{faded}")
+    assert {await _status(stack, one) for one in (pinned, lesson, near, *fresh)} == {"active"}
+    after = await stack.get(f"/v1/memories/{faded}")
     assert (after["status"], after["version"]) == ("archived", before["version"] + 1)
-    kept = value(weekly.admin_url, "select reason from memory_version where memory = %s", faded)
+    kept = value(stack.admin_url, "select reason from memory_version where memory = %s", faded)
     assert kept == "its confidence fell to 0.1"
-    assert (await weekly.post("/v1/maintenance/run", {}))["archived"] == 0
+    assert (await stack.post("/v1/maintenance/run", {}))["archived"] == 0
 
     query = {"query": "staging server ostrich", "limit": 50}
-    found = await weekly.post("/v1/recall", query)
-    asked = await weekly.post("/v1/recall", query | {"include": ["archived"]})
+    found = await stack.post("/v1/recall", query)
+    asked = await stack.post("/v1/recall", query | {"include": ["archived"]})
     assert faded not in {one["id"] for one in found["memories"]}
     assert faded in {one["id"] for one in asked["memories"]}
-    listed = await weekly.get("/v1/memories?status=archived")
+    listed = await stack.get("/v1/memories?status=archived")
     assert [one["id"] for one in listed["items"]] == [faded]
-    plain = await weekly.get("/v1/memories")
+    plain = await stack.get("/v1/memories")
     assert faded not in {one["id"] for one in plain["items"]}
-    neighbours = (await weekly.get(f"/v1/memories/{near}"))["neighbours"]
+    neighbours = (await stack.get(f"/v1/memories/{near}"))["neighbours"]
     assert faded not in {one["id"] for one in neighbours}
-    assert faded not in (await weekly.get("/v1/context?project=shop"))["memories"]
+    assert faded not in (await stack.get("/v1/context?project=shop"))["memories"]
 
-    twin = await _remember(weekly, "The staging server is called ostrich")
+    twin = await _remember(stack, "The staging server is called ostrich")
     assert twin != faded
-    refused = await weekly.call("POST", f"/v1/memories/{faded}/restore", {})
+    refused = await stack.call("POST", f"/v1/memories/{faded}/restore", {})
     assert (refused.status, refused.body["current"]["id"]) == (409, twin)
     forgotten: LiteralString = "update memory set status = 'deleted' where id = %s"
-    await to_thread(run, weekly.admin_url, forgotten, twin)
+    await to_thread(run, stack.admin_url, forgotten, twin)
 
-    reader = weekly.key_of(tenant="default", role=KeyRole.READER)
-    denied = await weekly.call("POST", f"/v1/memories/{faded}/restore", {}, key=reader)
+    reader = stack.key_of(role=KeyRole.READER)
+    denied = await stack.call("POST", f"/v1/memories/{faded}/restore", {}, key=reader)
     assert denied.status in {403, 404}
-    assert (await weekly.call("POST", "/v1/maintenance/run", {}, key=reader)).status == 403
+    assert (await stack.call("POST", "/v1/maintenance/run", {}, key=reader)).status == 403
 
-    restored = await weekly.post(f"/v1/memories/{faded}/restore", {})
+    restored = await stack.post(f"/v1/memories/{faded}/restore", {})
     assert restored["version"] == after["version"] + 1
-    shown = await weekly.get(f"/v1/memories/{faded}")
+    shown = await stack.get(f"/v1/memories/{faded}")
     assert shown["status"] == "active"
     assert shown["confidence"] >= 0.8
-    assert (await weekly.post("/v1/maintenance/run", {}))["archived"] == 0
-    again = await weekly.call("POST", f"/v1/memories/{faded}/restore", {})
+    assert (await stack.post("/v1/maintenance/run", {}))["archived"] == 0
+    again = await stack.call("POST", f"/v1/memories/{faded}/restore", {})
     assert again.status == 409
 
 
@@ -245,17 +237,17 @@ async def test_concurrent_maintenance_workers_archive_and_promote_each_memory_on
 
 @pytest.mark.parametrize("writes", [("project/shop/*",), ("project/shop/*", "project/b")])
 async def test_a_run_of_a_scoped_key_is_shown_to_none_who_reads_less_than_it_names(
-    weekly: Stack, writes: tuple[str, ...]
+    stack: Stack, writes: tuple[str, ...]
 ) -> None:
-    faded = await _remember(weekly, "The ostrich", scope="project/shop/topic/birds", key="bird")
-    await _age(weekly, faded, 300)
-    key = weekly.key_of(role=KeyRole.WRITER, reads=writes, writes=writes)
-    done = await weekly.post("/v1/maintenance/run", {}, key=key)
+    faded = await _remember(stack, "The ostrich", scope="project/shop/topic/birds", key="bird")
+    await _age(stack, faded, 300)
+    key = stack.key_of(role=KeyRole.WRITER, reads=writes, writes=writes)
+    done = await stack.post("/v1/maintenance/run", {}, key=key)
     assert (done["archived"], done["ranked"]) == (1, 0)
 
     async def runs(*reads: str) -> list[str]:
-        reader = weekly.key_of(role=KeyRole.READER, reads=reads, writes=())
-        return [run["id"] for run in (await weekly.get("/v1/dreams", key=reader))["items"]]
+        reader = stack.key_of(role=KeyRole.READER, reads=reads, writes=())
+        return [run["id"] for run in (await stack.get("/v1/dreams", key=reader))["items"]]
 
     assert await runs("global", "project/shop", "project/b") == []
     assert await runs("project/shop/*") == (await runs("*") if len(writes) == 1 else [])

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from reverie.cli.app.main import app
 from reverie.domain.access.principals import KeyRole
-from reverie.domain.core.errors import ReverieError
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
+from tests.support.commands import command
 from tests.support.stack import Stack, eventually, running_stack
 
 SCOPE = "project/shop"
@@ -62,11 +59,7 @@ async def _command(stack: Stack, home: Path, *words: str, group: Sequence[str] =
         "REVERIE_HOME": str(home),
         "COLUMNS": "200",
     }
-    done = await asyncio.to_thread(CliRunner().invoke, app, [*group, *words], env=env)
-    if isinstance(done.exception, ReverieError):
-        raise done.exception
-    # Without the lines that the services log beside it.
-    return done.exit_code, re.sub(r"(?m)^\d{4}-\d\d-\d\d \d\d:.*\n", "", done.stdout), done.stderr
+    return await command(env, *group, *words)
 
 
 async def test_a_scope_dreams_at_its_limits_and_reports_what_it_did_and_why(

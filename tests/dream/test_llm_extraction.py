@@ -12,18 +12,16 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret
-from reverie.inference.llm_client import open_language_model
-from reverie.inference.llm_endpoint import LanguageEndpoint, LanguageProvider
-from reverie.store.platform.quotas import LlmUsageStore
+from reverie.inference.llm_endpoint import LanguageProvider
 from reverie.store.sessions.sessions import SessionStore
-from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.llm_extractor import LlmExtractor
 from reverie_services.dream.metrics import DreamMetrics
+from tests.dream.language_models import open_model
 from tests.dream.test_dream_worker import dream_parts
 from tests.dream.test_session_digest import dreamt, told
 from tests.support.extraction import UPLOADS
-from tests.support.store_setup import Store, admin_rows, open_store
+from tests.support.store_setup import Store, admin_rows
 from tests.support.stub_llm import stub_llm
 
 TALK = [
@@ -72,19 +70,11 @@ async def known_redactor(_: int) -> Redactor:
     return Redactor(SecretMatcher([VaultSecret("global", "till", "tulip-7fQ2x-kV9rTz4")]))
 
 
-def build_endpoint(url: str, provider: LanguageProvider, timeout: float = 30.0) -> LanguageEndpoint:
-    address = f"{url}/v1" if provider == "openai" else url
-    return LanguageEndpoint(provider, "stub", address, "key", timeout=timeout, retry_delay=0.0)
-
-
 @asynccontextmanager
 async def _asking(
     store: Store, url: str, provider: LanguageProvider = "openai", calls: int = 50
 ) -> AsyncIterator[DigestDependencies]:
-    async with open_language_model(
-        build_endpoint(url, provider), LlmUsageStore(store.db, calls, 100_000), CollectorRegistry()
-    ) as model:
-        assert model is not None
+    async with open_model(store, url, provider, calls) as model:
         extractor = LlmExtractor(model, known_redactor)
         yield replace(dream_parts(store), extractor=extractor, load_redactor=known_redactor)
 
@@ -106,10 +96,10 @@ async def _dream(store: Store, parts: DigestDependencies, talk: Sequence[tuple[s
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_model_writes_the_record_and_the_run_says_so(
-    database: DatabaseUrls, provider: LanguageProvider
+    store: Store, provider: LanguageProvider
 ) -> None:
     registry = CollectorRegistry()
-    async with open_store(database) as store, stub_llm() as (stub, url):
+    async with stub_llm() as (stub, url):
         stub.answer = lambda _: GOOD
         async with _asking(store, url, provider) as parts:
             await _dream(store, replace(parts, metrics=DreamMetrics(registry)), TALK)
@@ -158,7 +148,7 @@ def _exported(registry: CollectorRegistry) -> str:
 
 
 async def test_what_the_turns_do_not_support_is_dropped_counted_and_reported(
-    database: DatabaseUrls,
+    store: Store,
 ) -> None:
     registry = CollectorRegistry()
     quote = "only /videos may take 2 GB, everything else stays at 10 MB"
@@ -179,7 +169,7 @@ async def test_what_the_turns_do_not_support_is_dropped_counted_and_reported(
         "nobody accepted": statement("Raise the limit to 2 GB for every route.",
                                       "raise the limit to 2 GB for every route", 2),
     }  # fmt: skip
-    async with open_store(database) as store, stub_llm() as (stub, url):
+    async with stub_llm() as (stub, url):
         stub.answer = lambda _: {**GOOD, "decided": [*hostile.values(), *GOOD["decided"]]}
         async with _asking(store, url) as parts:
             await _dream(store, replace(parts, metrics=DreamMetrics(registry)), TALK)
@@ -199,13 +189,13 @@ async def test_what_the_turns_do_not_support_is_dropped_counted_and_reported(
         assert 'statements_total{result="kept"} 4.0' in exported
 
 
-async def test_a_secret_reaches_neither_the_model_nor_the_memory(database: DatabaseUrls) -> None:
+async def test_a_secret_reaches_neither_the_model_nor_the_memory(store: Store) -> None:
     key = "sk-" + "a1B2c3D4" * 6
     said = f"We decided that the till opens with {key} and nothing else."
     opens = "We decided that the till opens with nothing else."
     decided = "We decided that the till opens with tulip-7fQ2x-kV9rTz4 and nothing else. "
     talk = [("user", decided * 4)]
-    async with open_store(database) as store, stub_llm() as (stub, url):
+    async with stub_llm() as (stub, url):
         quote = "decided that the till opens"
         stub.answer = lambda _: {"decided": [statement(said, quote, 1), statement(opens, quote, 1)]}
         async with _asking(store, url) as parts:
@@ -218,10 +208,10 @@ async def test_a_secret_reaches_neither_the_model_nor_the_memory(database: Datab
 
 
 async def test_the_rules_take_over_where_the_model_fails(
-    database: DatabaseUrls,
+    store: Store,
 ) -> None:
     faults = (["500"] * 3, ["words"] * 2, ["huge"] * 3, ["401"])
-    async with open_store(database) as store, stub_llm() as (stub, url):
+    async with stub_llm() as (stub, url):
         await _dream(store, dream_parts(store), TALK)
         plain = {content: row[0] for content, row in _made(store).items()}
         assert {row[1] for row in _made(store).values()} == {"project/shop"}

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from prometheus_client import CollectorRegistry
-
 from reverie.domain.core.kinds import EdgeKind, Kind
 from reverie.domain.core.memory import NewEdge, NewMemory
-from reverie.inference.llm_client import open_language_model
-from reverie.inference.llm_endpoint import LanguageEndpoint
 from reverie.store.maintenance.items import MaintenanceScope
 from reverie.store.memories.edits import EditStore, MemoryChange
-from reverie.store.platform.quotas import LlmUsageStore
-from reverie.testing.servers import DatabaseUrls
-from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.run_maintenance import run_maintenance
+from tests.dream.language_models import open_maintenance
 from tests.dream.test_dream_worker import maintenance_parts
 from tests.store.memories.memory_access import worded
-from tests.support.store_setup import Store, admin_rows, new, open_store, write
+from tests.support.store_setup import Store, admin_rows, new, write
 from tests.support.stub_llm import stub_llm
 
 SHOP = "project/shop"
 SEEN = "Retries without a deadline exhaust the pool, in orders and in billing"
-
-
-@asynccontextmanager
-async def _reflecting(store: Store, url: str) -> AsyncIterator[MaintenanceDependencies]:
-    endpoint = LanguageEndpoint("openai", "stub", f"{url}/v1", timeout=30.0, retry_delay=0.0)
-    async with open_language_model(
-        endpoint, LlmUsageStore(store.db, 50, 100_000), CollectorRegistry()
-    ) as model:
-        parts = maintenance_parts(store)
-        settings = replace(parts.settings, reflection_enabled=True)
-        yield replace(parts, settings=settings, language_model=model)
 
 
 def _insight(content: str, *memories: int) -> dict[str, Any]:
@@ -52,7 +33,7 @@ def _derived(store: Store) -> list[tuple[Any, ...]]:
 
 
 async def test_an_insight_is_a_derived_lesson_with_evidence_and_counts_as_no_evidence(
-    database: DatabaseUrls,
+    store: Store,
 ) -> None:
     bugs = [
         "Retries without a deadline exhausted the pool of orders",
@@ -63,7 +44,7 @@ async def test_an_insight_is_a_derived_lesson_with_evidence_and_counts_as_no_evi
         ),
         *(f"The {name} job sleeps until noon" for name in ("sweep", "fetch", "clean", "purge")),
     ]
-    async with open_store(database) as store, stub_llm() as (stub, url):
+    async with stub_llm() as (stub, url):
         ids = await write(store, *(new(text, scope=SHOP, kind=Kind.BUG) for text in bugs))
         await write(store, *(new(f"Elsewhere {n}", scope="project/other") for n in range(5)))
         newest = len(bugs)
@@ -77,7 +58,7 @@ async def test_an_insight_is_a_derived_lesson_with_evidence_and_counts_as_no_evi
                 _insight(bugs[0], newest, newest - 1),
             ]
         }
-        async with _reflecting(store, url) as parts:
+        async with open_maintenance(store, url, reflection_enabled=True) as parts:
             garden = MaintenanceScope(store.me.tenant, "one")
             assert (await run_maintenance(parts, garden)).counts["derived"] == 1
             assert (await run_maintenance(parts, garden)).counts.get("derived", 0) == 0

@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import NewMemory
-from reverie.inference.llm_client import open_language_model
-from reverie.inference.llm_endpoint import LanguageEndpoint
+from reverie.inference.llm_endpoint import LanguageProvider
 from reverie.store.memories.edits import EditStore, MemoryChange
 from reverie.store.memories.export_import import ScopeNoteStore
 from reverie.store.memories.forgetting import ForgettingStore
 from reverie.store.memories.memories import MemoryStore
-from reverie.store.platform.quotas import LlmUsageStore
 from reverie.store.sessions.context import ContextStore
 from reverie_services.dream.dependencies import DigestDependencies
-from reverie_services.dream.digest.run_dream import run_dream
 from reverie_services.dream.digest.scope_narrative import MAX_CHANGED
-from tests.dream.test_dream_worker import HOUR, dream_parts
+from tests.dream.language_models import open_model
+from tests.dream.test_dream_worker import dream_parts
+from tests.dream.test_session_digest import dreamt
 from tests.support.store_setup import Store, admin_rows, new
 from tests.support.stub_llm import StubModel, stub_llm
 
@@ -76,10 +74,7 @@ class Dreaming:
 
     async def dream(self) -> str:
         """The summary after a dream."""
-        await self.parts.dreams.request(self.store.me.tenant, "one", "global", "asked", {})
-        lease = await self.parts.dreams.claim("worker", HOUR)
-        assert lease is not None
-        assert await run_dream(self.parts, lease) == "done"
+        assert await dreamt(self.store, self.parts, "asked") == "done"
         return await self.shown()
 
     async def shown(self) -> str:
@@ -98,17 +93,10 @@ class Dreaming:
         return admin_rows(self.store.admin_url, query)[0]
 
 
-Provider = Literal["openai", "anthropic"]
-
-
 @asynccontextmanager
-async def _dreaming(store: Store, provider: Provider = "openai") -> AsyncIterator[Dreaming]:
-    async with stub_llm() as (stub, url):
-        base = f"{url}/v1" if provider == "openai" else url
-        endpoint = LanguageEndpoint(provider, "stub", base, timeout=30.0, retry_delay=0.0)
-        usage = LlmUsageStore(store.db, 50, 100_000)
-        async with open_language_model(endpoint, usage, CollectorRegistry()) as model:
-            yield Dreaming(store, replace(dream_parts(store), language_model=model), stub)
+async def _dreaming(store: Store, provider: LanguageProvider = "openai") -> AsyncIterator[Dreaming]:
+    async with stub_llm() as (stub, url), open_model(store, url, provider) as model:
+        yield Dreaming(store, replace(dream_parts(store), language_model=model), stub)
 
 
 def _tell(at: Mapping[str, int]) -> Any:
@@ -117,7 +105,7 @@ def _tell(at: Mapping[str, int]) -> Any:
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 async def test_sentences_of_the_model_take_the_place_of_the_lines_that_they_tell(
-    store: Store, provider: Provider
+    store: Store, provider: LanguageProvider
 ) -> None:
     async with _dreaming(store, provider) as dreaming:
         dreaming.says(_tell)

@@ -14,19 +14,16 @@ from reverie.store.memories.memories import MemoryStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.summaries import StoredSummary, SummaryStore
 from reverie_services.dream.dependencies import DigestDependencies
-from reverie_services.dream.digest.run_dream import run_dream
-from tests.dream.test_dream_worker import HOUR, dream_parts
+from tests.dream.test_dream_worker import dream_parts
+from tests.dream.test_session_digest import dreamt
 from tests.support.store_setup import Store, admin_rows, new
 
 KINDS = (Kind.DECISION, Kind.BUG, Kind.CONVENTION, Kind.REFERENCE)
 
 
 async def _dream(store: Store, parts: DigestDependencies) -> StoredSummary | None:
-    """The summary after a dream, and what telling it whole comes to."""
-    await parts.dreams.request(store.me.tenant, "one", "global", "asked", {})
-    lease = await parts.dreams.claim("worker", HOUR)
-    assert lease is not None
-    assert await run_dream(parts, lease) == "done"
+    """The summary after a dream."""
+    assert await dreamt(store, parts, "asked") == "done"
     found = await parts.summaries.page(store.me, "global", None, 2)
     return found[0] if found else None
 

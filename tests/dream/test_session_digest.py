@@ -84,7 +84,7 @@ async def test_the_open_topic_of_a_live_session_waits_for_its_end_or_silence(sto
     assert all(cause[:20] in kept for cause in CAUSES)
 
 
-@pytest.mark.parametrize("batch", [3, 5, 200])
+@pytest.mark.parametrize("batch", [3, 200])
 async def test_a_long_session_is_digested_page_by_page_and_every_turn_once(
     store: Store, batch: int
 ) -> None:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
-from prometheus_client import CollectorRegistry
-
-from reverie.inference.llm_client import open_language_model
-from reverie.inference.llm_endpoint import LanguageEndpoint
 from reverie.store.maintenance.items import MaintenanceScope
-from reverie.store.platform.quotas import LlmUsageStore
 from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.run_maintenance import run_maintenance
-from tests.dream.test_dream_worker import maintenance_parts
+from tests.dream.language_models import open_maintenance
 from tests.support.stack import Stack
 from tests.support.store_setup import Store, admin_rows, new, write
 from tests.support.stub_llm import StubModel, stub_llm
@@ -23,19 +15,6 @@ from tests.support.stub_llm import StubModel, stub_llm
 SHOP = "project/shop"
 OLD, NOW = "Tokens are signed by `jsonwebtoken`", "Tokens are signed by `jose`"
 LINES = "-import jsonwebtoken\n+import jose"
-
-
-@asynccontextmanager
-async def _reviewing(
-    store: Store, url: str, mode: Literal["propose", "apply"]
-) -> AsyncIterator[MaintenanceDependencies]:
-    endpoint = LanguageEndpoint("openai", "stub", f"{url}/v1", timeout=30.0, retry_delay=0.0)
-    ledger = LlmUsageStore(store.db, 50, 100_000)
-    async with open_language_model(endpoint, ledger, CollectorRegistry()) as model:
-        parts = maintenance_parts(store)
-        yield replace(
-            parts, settings=replace(parts.settings, review_mode=mode), language_model=model
-        )
 
 
 async def _doubted(store: Store, *contents: str, **fields: Any) -> list[Any]:
@@ -74,7 +53,7 @@ def _says(stub: StubModel, **verdicts: dict[str, str]) -> None:
     stub.answer = answer
 
 
-async def _tended(store: Store, parts: MaintenanceDependencies) -> int:
+async def _review(store: Store, parts: MaintenanceDependencies) -> int:
     work = await run_maintenance(parts, MaintenanceScope(store.me.tenant, "one"))
     return work.counts.get("reviewed", 0)
 
@@ -92,9 +71,9 @@ async def test_a_models_review_of_a_stale_memory_waits_for_approval(store: Store
             Unsure={"verdict": "unsure", "why": "nothing shows"},
             Hostile={"verdict": "changed", "content": "Deploy to 10.9.8.7 on Fridays", "why": "x"},
         )
-        async with _reviewing(store, url, "propose") as parts:
-            assert await _tended(store, parts) == 5
-            assert await _tended(store, parts) == 0
+        async with open_maintenance(store, url, review_mode="propose") as parts:
+            assert await _review(store, parts) == 5
+            assert await _review(store, parts) == 0
             shown = next(one.text for one in stub.asked if "Tokens" in one.text)
             assert LINES in shown
             assert "Sign by jose" in shown
@@ -124,8 +103,8 @@ async def test_with_automatic_reviews_a_verdict_is_applied_at_once(store: Store)
     async with stub_llm() as (stub, url):
         [changed] = await _doubted(store, OLD)
         _says(stub, Tokens={"verdict": "changed", "content": NOW, "why": "jose is imported"})
-        async with _reviewing(store, url, "apply") as parts:
-            assert await _tended(store, parts) == 1
+        async with open_maintenance(store, url, review_mode="apply") as parts:
+            assert await _review(store, parts) == 1
             [(content, version)] = admin_rows(
                 store.admin_url, "select content, version from memory where id = %s", changed
             )
@@ -134,7 +113,7 @@ async def test_with_automatic_reviews_a_verdict_is_applied_at_once(store: Store)
                 store.admin_url, "select reason from memory_version where memory = %s", changed
             )
             assert why == "review/1 stub looked it over: jose is imported"
-            assert await _tended(store, parts) == 0
+            assert await _review(store, parts) == 0
 
 
 async def test_a_new_text_by_a_review_takes_the_parts_of_the_old_record_along(store: Store) -> None:
@@ -142,8 +121,8 @@ async def test_a_new_text_by_a_review_takes_the_parts_of_the_old_record_along(st
     async with stub_llm() as (stub, url):
         [changed] = await _doubted(store, OLD, metadata={"record": record, "note": "kept"})
         _says(stub, Tokens={"verdict": "changed", "content": NOW, "why": "jose is imported"})
-        async with _reviewing(store, url, "apply") as parts:
-            assert await _tended(store, parts) == 1
+        async with open_maintenance(store, url, review_mode="apply") as parts:
+            assert await _review(store, parts) == 1
     shown = "select metadata, words @@ 'earli'::tsquery from memory where id = %s"
     assert admin_rows(store.admin_url, shown, changed) == [({"note": "kept"}, False)]
 

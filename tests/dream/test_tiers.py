@@ -5,8 +5,6 @@ from __future__ import annotations
 from asyncio import to_thread
 from typing import Any
 
-import pytest
-
 from reverie.domain.core.kinds import DAILY_DAYS, KIND_POLICIES, Kind, Tier, choose_tier
 from tests.support.stack import Stack
 from tests.support.tables import run
@@ -14,13 +12,14 @@ from tests.support.tables import run
 SCOPE = "project/shop"
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_daily_use_warms_by_one_tier_and_its_end_gives_the_default_back(kind: Kind) -> None:
-    default, order = KIND_POLICIES[kind].tier, [Tier.COLD, Tier.WARM, Tier.HOT]
-    used = choose_tier(kind, SCOPE, DAILY_DAYS, 0)
-    assert order.index(used) == min(order.index(default) + 1, 2)
-    assert choose_tier(kind, SCOPE, DAILY_DAYS - 1, 0) is default
-    assert choose_tier(kind, SCOPE, 0, 400) is default
+def test_daily_use_warms_by_one_tier_and_its_end_gives_the_default_back() -> None:
+    order = [Tier.COLD, Tier.WARM, Tier.HOT]
+    for kind in Kind:
+        default = KIND_POLICIES[kind].tier
+        used = choose_tier(kind, SCOPE, DAILY_DAYS, 0)
+        assert order.index(used) == min(order.index(default) + 1, 2)
+        assert choose_tier(kind, SCOPE, DAILY_DAYS - 1, 0) is default
+        assert choose_tier(kind, SCOPE, 0, 400) is default
 
 
 def test_what_a_session_left_cools_once_it_is_idle_unless_it_is_used_daily() -> None:
@@ -35,7 +34,7 @@ async def _remember(stack: Stack, content: str, **fields: Any) -> str:
 
 
 async def _use_daily(stack: Stack, memory: str, days: int) -> None:
-    """Uses a memory on each of the last days, by a session of its own."""
+    """Uses a memory on each of the last days, by a session of its stack."""
     await to_thread(
         run,
         stack.admin_url,
@@ -53,60 +52,57 @@ async def _tier(stack: Stack, memory: str) -> str:
 
 
 async def test_what_is_used_daily_starts_every_session_until_it_no_longer_is(stack: Stack) -> None:
-    own = stack.apart()
-    daily = await _remember(own, "The staging database drops connections at noon")
-    seldom = await _remember(own, "The importer fails on empty files")
-    fixed = await _remember(own, "The mailer doubles umlauts", tier="cold")
+    daily = await _remember(stack, "The staging database drops connections at noon")
+    seldom = await _remember(stack, "The importer fails on empty files")
+    fixed = await _remember(stack, "The mailer doubles umlauts", tier="cold")
     for memory, days in ((daily, 5), (seldom, 2), (fixed, 6)):
-        await _use_daily(own, memory, days)
+        await _use_daily(stack, memory, days)
     context = "/v1/context?project=shop"
-    assert daily not in (await own.get(context))["memories"]
+    assert daily not in (await stack.get(context))["memories"]
 
-    assert (await own.post("/v1/maintenance/run", {}))["moved"] == 1
-    assert [await _tier(own, one) for one in (daily, seldom, fixed)] == ["hot", "warm", "cold"]
-    newest, first = (await own.get(f"/v1/memories/{daily}/history"))["items"]
+    assert (await stack.post("/v1/maintenance/run", {}))["moved"] == 1
+    assert [await _tier(stack, one) for one in (daily, seldom, fixed)] == ["hot", "warm", "cold"]
+    newest, first = (await stack.get(f"/v1/memories/{daily}/history"))["items"]
     assert (first["tier"], newest["tier"], newest["actor"]) == ("warm", "hot", "dream")
     assert newest["reason"] == "hot: it was used on 5 of the last 7 days"
-    shown = await own.get(context)
+    shown = await stack.get(context)
     assert daily in shown["memories"]
     assert seldom not in shown["memories"]
-    assert (await own.post("/v1/maintenance/run", {}))["moved"] == 0
+    assert (await stack.post("/v1/maintenance/run", {}))["moved"] == 0
 
     forgotten = "update memory_use_session set at = at - interval '9 days' where tenant = %s"
-    await to_thread(run, own.admin_url, forgotten, own.number())
-    assert (await own.post("/v1/maintenance/run", {}))["moved"] == 1
-    [latest, *_] = (await own.get(f"/v1/memories/{daily}/history"))["items"]
+    await to_thread(run, stack.admin_url, forgotten, stack.number())
+    assert (await stack.post("/v1/maintenance/run", {}))["moved"] == 1
+    [latest, *_] = (await stack.get(f"/v1/memories/{daily}/history"))["items"]
     assert (latest["tier"], latest["reason"]) == ("warm", "warm again: it is no longer used daily")
 
 
 async def test_a_tier_set_by_hand_stays_and_a_cold_memory_waits_to_be_asked_for(
     stack: Stack,
 ) -> None:
-    own = stack.apart()
-    decision = await _remember(own, "Invoices are PDF/A", kind="decision")
+    decision = await _remember(stack, "Invoices are PDF/A", kind="decision")
     context = "/v1/context?project=shop"
-    assert decision in (await own.get(context))["memories"]
-    changed = await own.call("PATCH", f"/v1/memories/{decision}", {"tier": "cold"})
+    assert decision in (await stack.get(context))["memories"]
+    changed = await stack.call("PATCH", f"/v1/memories/{decision}", {"tier": "cold"})
     assert (changed.status, changed.body["changed"]) == (200, True)
-    assert decision not in (await own.get(context))["memories"]
-    await _use_daily(own, decision, 7)
-    assert (await own.post("/v1/maintenance/run", {}))["moved"] == 0
+    assert decision not in (await stack.get(context))["memories"]
+    await _use_daily(stack, decision, 7)
+    assert (await stack.post("/v1/maintenance/run", {}))["moved"] == 0
     # Another kind has another default, and what was set by hand stays as well.
-    await own.call("PATCH", f"/v1/memories/{decision}", {"kind": "convention"})
-    assert await _tier(own, decision) == "cold"
-    found = await own.post("/v1/recall", {"query": "invoices", "scopes": [SCOPE]})
+    await stack.call("PATCH", f"/v1/memories/{decision}", {"kind": "convention"})
+    assert await _tier(stack, decision) == "cold"
+    found = await stack.post("/v1/recall", {"query": "invoices", "scopes": [SCOPE]})
     assert [one["id"] for one in found["memories"]] == [decision]
-    refused = await own.call("PATCH", f"/v1/memories/{decision}", {"tier": "tepid"})
+    refused = await stack.call("PATCH", f"/v1/memories/{decision}", {"tier": "tepid"})
     assert (refused.status, refused.body["field"]) == (422, "tier")
 
 
 async def test_the_memories_of_a_session_cool_after_it(stack: Stack) -> None:
-    own = stack.apart()
-    note = await _remember(own, "Try the other port first", kind="context", scope="session/s1")
-    assert (await own.post("/v1/maintenance/run", {}))["moved"] == 0
+    note = await _remember(stack, "Try the other port first", kind="context", scope="session/s1")
+    assert (await stack.post("/v1/maintenance/run", {}))["moved"] == 0
     age = "update memory set created = now() - interval '2 days', confirmed = null where id = %s"
-    await to_thread(run, own.admin_url, age, note)
-    assert (await own.post("/v1/maintenance/run", {}))["moved"] == 1
-    [newest, _] = (await own.get(f"/v1/memories/{note}/history"))["items"]
+    await to_thread(run, stack.admin_url, age, note)
+    assert (await stack.post("/v1/maintenance/run", {}))["moved"] == 1
+    [newest, _] = (await stack.get(f"/v1/memories/{note}/history"))["items"]
     assert (newest["tier"], newest["reason"]) == ("cold", "cold: its session is over")
-    assert (await own.post("/v1/maintenance/run", {}))["moved"] == 0
+    assert (await stack.post("/v1/maintenance/run", {}))["moved"] == 0
