@@ -8,8 +8,6 @@ from tests.support.stack import Stack
 
 BRANCHES = (
     "KEY_00/000001/0",
-    "Fix/api_key_ISSUE.45501",
-    "sk/0000000000000",
     "ghp_" + "a1B2" * 9,
     "password=hunter2-Horse",
 )

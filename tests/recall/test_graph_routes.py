@@ -257,17 +257,3 @@ async def test_statistics_count_eleven_hundred_memories_exactly(
             assert (found["orphans"], found["components"]) == (1095, 1097)
             assert found["largest_component"] == 3
         assert (await alone.get("/v1/graph/stats?project=none"))["components"] == 0
-
-
-async def test_a_superseding_memory_is_linked_and_all_services_stay_ready(stack: Stack) -> None:
-    await _told(stack, "use jsonwebtoken", key="auth/tokens")
-    newer = await _told(
-        stack, "use jose", key="auth/tokens", supersede_reason="jsonwebtoken is not kept up"
-    )
-    other = await _told(stack, "rotate the keys")
-    assert (await _link(stack, newer, "led_to", other)).status == 201
-    kinds = {kind for _, kind, _ in _edges(await _around(stack, newer))}
-    assert {"supersedes", "led_to"} <= kinds
-    assert (await stack.get(f"/v1/memories/{newer}/subgraph"))["truncated"] is False
-    for url in stack.urls.values():
-        assert (await stack.call("GET", url + "/ready")).status == 200

@@ -23,24 +23,22 @@ async def _recall(stack: Stack, query: str, **fields: Any) -> Any:
 async def test_a_question_about_a_file_finds_what_touches_it_without_naming_it(
     stack: Stack,
 ) -> None:
-    stack = stack.apart()
     git = {"files": ["src/cart/price.py"]}
     # Of a topic of the project: what shares a file is related within a scope alone.
     rounding = await _remember(stack, ROUNDING, git=git, scope="project/shop/topic/money")
-    for n in range(30):
+    for n in range(10):
         await _remember(stack, f"The price list number {n} is printed in colour {n * n}.")
     await stack.settled()
-    answer = await _recall(stack, "What must I know before I change src/cart/price.py?", limit=30)
+    answer = await _recall(stack, "What must I know before I change src/cart/price.py?", limit=10)
     assert rounding in {hit["id"] for hit in answer["memories"]}
     trace = await stack.get(f"/v1/traces/{answer['trace_id']}")
     [walked] = [one for one in trace["candidates"] if one["id"] == rounding]
     assert [hop["type"] for hop in walked["hops"]] == ["touches"]
-    flat = await _recall(stack, "What must I know of src/cart/price.py?", limit=30, depth=0)
+    flat = await _recall(stack, "What must I know of src/cart/price.py?", limit=10, depth=0)
     assert rounding not in {hit["id"] for hit in flat["memories"]}
 
 
 async def test_a_node_that_too_many_memories_touch_leads_nowhere(stack: Stack) -> None:
-    stack = stack.apart()
     items = [
         {
             "content": f"Step {n} of the build takes {n * 7} seconds on runner {n * 13}.",
@@ -60,7 +58,6 @@ async def test_a_node_that_too_many_memories_touch_leads_nowhere(stack: Stack) -
 async def test_a_walk_through_a_file_shows_nothing_that_the_key_may_not_read(
     stack: Stack,
 ) -> None:
-    stack = stack.apart()
     git = {"files": ["src/cart/price.py"]}
     await _remember(stack, ROUNDING, git=git, scope="project/shop/topic/money")
     await _remember(stack, "Prices are integers.", git=git)
@@ -72,7 +69,6 @@ async def test_a_walk_through_a_file_shows_nothing_that_the_key_may_not_read(
 
 
 async def test_a_question_of_what_favours_the_specification(stack: Stack) -> None:
-    stack = stack.apart()
     ids = {
         kind: await _remember(stack, f"The retry queue holds {n} messages a shard.", kind=kind)
         for n, kind in enumerate(("context", "spec"), start=40)

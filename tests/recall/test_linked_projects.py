@@ -33,10 +33,9 @@ async def _recall(stack: Stack, key: str | None = None, **fields: Any) -> list[d
     return list((await stack.post("/v1/recall", body, key=key))["memories"])
 
 
-async def test_recall_in_a_project_finds_what_a_linked_one_knows_and_marks_it(
+async def test_a_recall_and_a_turn_find_what_a_linked_project_knows_and_mark_it(
     stack: Stack,
 ) -> None:
-    stack = stack.apart()
     await _shop_and_payments(stack)
     hits = {hit["content"]: hit for hit in await _recall(stack)}
     assert hits[REFUNDS]["linked"]
@@ -49,11 +48,7 @@ async def test_recall_in_a_project_finds_what_a_linked_one_knows_and_marks_it(
     assert REFUNDS not in {hit["content"] for hit in await _recall(stack, linked_projects=False)}
     alone = await _recall(stack, project=None, scopes=["project/shop"])
     assert {hit["scope"] for hit in alone} == {"project/shop"}
-
-
-async def test_a_turn_of_a_session_is_given_what_a_linked_project_knows(stack: Stack) -> None:
-    stack = stack.apart()
-    await _shop_and_payments(stack)
+    # So does a turn of a session.
     start = {"agent": "ann", "project": "shop"}
     session = (await stack.post("/v1/sessions/start", start))["session"]
     answer = await stack.post("/v1/preflow", {"session": session, "query": QUESTION})
@@ -64,21 +59,7 @@ async def test_a_turn_of_a_session_is_given_what_a_linked_project_knows(stack: S
     assert [hit["linked"] for hit in found if hit["content"] == REFUNDS] == [True]
 
 
-async def test_recall_through_a_link_shows_nothing_that_the_key_may_not_read(stack: Stack) -> None:
-    stack = stack.apart()
-    await _shop_and_payments(stack, discoverable=True)
-    key = _reader_of(stack, "shop")
-    hits = await _recall(stack, key)
-    assert {hit["scope"] for hit in hits} == {"project/shop"}
-    # A grant of one topic shows that topic alone.
-    scopes = ("project/shop/*", "project/payments/topic/*")
-    topic_key = stack.key_of(reads=scopes, writes=scopes, role=KeyRole.WRITER)
-    found = {hit["scope"] for hit in await _recall(stack, topic_key)}
-    assert found == {"project/shop", "project/payments/topic/ledger"}
-
-
-async def test_which_project_knows_something_names_and_counts_without_text(stack: Stack) -> None:
-    stack = stack.apart()
+async def test_a_discoverable_project_is_named_and_counted_without_its_text(stack: Stack) -> None:
     await _shop_and_payments(stack, discoverable=True)
     everything = (await stack.post("/v1/recall/projects", {"query": QUESTION}))["items"]
     assert everything[0]["project"] == "payments"
@@ -94,10 +75,16 @@ async def test_which_project_knows_something_names_and_counts_without_text(stack
     assert links == [
         {"project": "shop", "linked": "payments", "discoverable": True, "readable": False}
     ]
+    hits = await _recall(stack, key)
+    assert {hit["scope"] for hit in hits} == {"project/shop"}
+    # A grant of one topic shows that topic alone.
+    scopes = ("project/shop/*", "project/payments/topic/*")
+    topic_key = stack.key_of(reads=scopes, writes=scopes, role=KeyRole.WRITER)
+    found = {hit["scope"] for hit in await _recall(stack, topic_key)}
+    assert found == {"project/shop", "project/payments/topic/ledger"}
 
 
 async def test_a_project_is_not_named_to_who_may_not_know_of_it(stack: Stack) -> None:
-    stack = stack.apart()
     await _shop_and_payments(stack)
     key = _reader_of(stack, "shop")
     told = await stack.post("/v1/recall/projects", {"query": QUESTION}, key=key)
@@ -112,7 +99,6 @@ async def test_a_project_is_not_named_to_who_may_not_know_of_it(stack: Stack) ->
 async def test_only_who_may_write_both_projects_links_them_and_either_ends_it(
     stack: Stack,
 ) -> None:
-    stack = stack.apart()
     path = "/v1/projects/shop/links/payments"
     of_shop, of_payments = _reader_of(stack, "shop"), _reader_of(stack, "payments")
     for key in (of_shop, of_payments):

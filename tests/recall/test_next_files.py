@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from reverie.domain.access.principals import KeyRole
-from tests.support.stack import Stack
+from tests.support.stack import Stack, eventually
 
 COMMITS = (
     ("main", ("src/cart/price.py", "src/cart/tax.py", "tests/test_price.py")),
@@ -43,7 +43,6 @@ async def _predict(stack: Stack, key: str | None = None, **fields: Any) -> Any:
 async def test_the_files_of_the_next_edit_are_told_with_what_is_known_of_them(
     stack: Stack,
 ) -> None:
-    stack = stack.apart()
     await _history(stack)
     answer = await _predict(stack)
     paths = [file["path"] for file in answer["files"]]
@@ -58,12 +57,17 @@ async def test_the_files_of_the_next_edit_are_told_with_what_is_known_of_them(
 
 
 async def test_an_edit_is_told_of_the_file_that_usually_follows(stack: Stack) -> None:
-    stack = stack.apart()
     await _history(stack)
     start = {"agent": "ann", "project": "shop", "branch": "main", "context_shown": False}
     session = (await stack.post("/v1/sessions/start", start))["session"]
     edit = {"session": session, "query": "src/cart/price.py", "before": "edit"}
-    answer = await stack.post("/v1/preflow", edit)
+
+    async def asked() -> Any:
+        # On a busy machine it answers in time without them; nothing counts as given then.
+        answer = await stack.post("/v1/preflow", edit)
+        return None if answer["degraded"] else answer
+
+    answer = await eventually(asked)
     assert [item["text"] for item in answer["items"]][:1] == [TAX]
     assert "touches src/cart/tax.py, which" in answer["items"][0]["reason"]
     again = await stack.post("/v1/preflow", edit)
@@ -73,7 +77,6 @@ async def test_an_edit_is_told_of_the_file_that_usually_follows(stack: Stack) ->
 
 
 async def test_a_prediction_shows_nothing_that_the_key_may_not_read(stack: Stack) -> None:
-    stack = stack.apart()
     await _history(stack)
     scopes = ("project/other/*",)
     other = stack.key_of(reads=scopes, writes=scopes, role=KeyRole.WRITER)

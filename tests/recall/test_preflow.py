@@ -51,17 +51,12 @@ async def test_a_turn_receives_what_is_near_the_best_hit_and_not_whatever_fits(
 ) -> None:
     near = await _remember(stack, "Payments were retried without an idempotency key", kind="bug")
     far = await _remember(stack, "Grafana boards have green titles", kind="reference")
-    late = "select count(*) from memory where enriched_version < version and tenant = %s"
-    await eventually(lambda: _is(value(stack.admin_url, late, stack.number()) == 0))
+    await stack.settled()
     found = await _preflow(stack, await _session(stack), "Why were payments retried?")
     assert near in _new(found)
     assert far not in found["active"]
     session = await _session(stack)
     assert far in (await _preflow(stack, session, "Which boards does Grafana have?"))["active"]
-
-
-async def _is(true: bool) -> bool:
-    return true
 
 
 async def test_a_session_receives_its_set_once_and_again_on_request_or_after_compaction(
@@ -135,7 +130,6 @@ async def _one(stack: Stack, query: Any, *args: object) -> bool:
     return bool(value(stack.admin_url, query, *args))
 
 
-TOUCHES = "select count(*) from edge where kind = 'touches' and tenant = %s"
 LESSONS = (
     "The importer must see the whole archive before it writes",
     "An importer that is cut off leaves its lock behind",
@@ -152,8 +146,7 @@ async def test_a_set_is_shared_by_gateways_and_deleted_with_its_session(
     made = {await _remember(alone, text, kind="lesson") for text in LESSONS}
     session = await _session(alone)
     query = {"session": session, "query": "lessons of the importer"}
-    late = "select count(*) = 0 from memory where enriched_version < version"
-    await eventually(lambda: _one(alone, late))
+    await alone.settled()
     both = await asyncio.gather(*(alone.post("/v1/preflow", query) for _ in range(4)))
     given = [one["id"] for answer in both for one in answer["items"] if one["id"]]
     assert sorted(given) == sorted(made)
@@ -192,7 +185,7 @@ async def test_a_set_belongs_to_the_sessions_agent_and_its_text_is_not_stored_as
     made = await _remember(stack, checked, kind="reference")
     old = await _remember(stack, "We sort by creation date", kind="reference")
     session = await _session(stack)
-    await eventually(lambda: _one(stack, TOUCHES, stack.number()))
+    await stack.settled()
     files = ["/home/me/shop/src/middleware/auth.ts"]
     answer = await _preflow(stack, session, "what about sorting", files=files)
     whys = {one["id"]: one["reason"] for one in answer["items"]}

@@ -6,22 +6,13 @@ from functools import partial
 from typing import Any
 
 from tests.support.stack import Stack, eventually
-from tests.support.tables import value
 
-LATE = "select count(*) from memory where enriched_version < version and tenant = %s"
 LONG = "Orders are exported as Parquet files. " + "Each column of an order keeps its name. " * 25
 
 
 async def _remember(stack: Stack, content: str, kind: str = "decision") -> str:
     body = {"content": content, "scope": "project/shop", "kind": kind}
     return str((await stack.post("/v1/remember", body))["id"])
-
-
-async def _indexed(stack: Stack) -> None:
-    async def done() -> bool:
-        return bool(value(stack.admin_url, LATE, stack.number()) == 0)
-
-    await eventually(done)
 
 
 async def _start(stack: Stack, **fields: Any) -> Any:
@@ -36,7 +27,7 @@ async def _preflow(stack: Stack, session: str, query: str, **fields: Any) -> Any
 async def test_what_a_session_start_printed_is_not_given_again(stack: Stack) -> None:
     short = await _remember(stack, "Prices are kept in cents, for floats lost money.")
     long = await _remember(stack, LONG)
-    await _indexed(stack)
+    await stack.settled()
     started = await _start(stack)
     session = started["session"]
     assert short[-8:] in started["context"]
@@ -57,33 +48,23 @@ async def test_what_a_session_start_printed_is_not_given_again(stack: Stack) -> 
     assert (await _preflow(stack, again["session"], asked))["items"] == []
 
 
-async def test_an_unrelated_prompt_after_the_first_gets_nothing(stack: Stack) -> None:
-    session = (await _start(stack))["session"]
-    assert (await _preflow(stack, session, "Good morning"))["markdown"] == ""
-    made = await _remember(stack, "Webhook deliveries are retried five times, then dropped.")
-    await _remember(stack, "Never log card numbers.", kind="convention")
-    await _indexed(stack)
-    nothing = await _preflow(stack, session, "How do I bake sourdough bread?")
-    assert (nothing["markdown"], nothing["items"], nothing["tokens"]) == ("", [], 0)
-    found = await _preflow(stack, session, "How often are webhook deliveries retried?")
-    assert [item["id"] for item in found["items"]] == [made]
-    assert found["items"][0]["layer"] == "on_demand"
-    assert found["items"][0]["relevance"] >= 0.6
-
-
-async def test_a_session_without_a_context_block_gets_nothing_until_a_prompt_is_answered(
-    stack: Stack,
-) -> None:
+async def test_a_prompt_gets_nothing_unless_something_is_known_of_it(stack: Stack) -> None:
+    shown = (await _start(stack))["session"]
+    assert (await _preflow(stack, shown, "Good morning"))["markdown"] == ""
     made = await _remember(stack, "Webhook deliveries are retried five times, then dropped.")
     rule = await _remember(stack, "Never log card numbers.", kind="convention")
-    await _indexed(stack)
-    session = (await _start(stack, context_shown=False))["session"]
-    nothing = await _preflow(stack, session, "How do I bake sourdough bread?")
-    assert (nothing["markdown"], nothing["items"], nothing["tokens"]) == ("", [], 0)
-    found = await _preflow(stack, session, "How often are webhook deliveries retried?")
-    layers = {item["id"]: item["layer"] for item in found["items"]}
-    assert layers == {made: "on_demand", rule: "recent"}
-    assert (await _preflow(stack, session, "How do I bake sourdough bread?"))["items"] == []
+    await stack.settled()
+    unshown = (await _start(stack, context_shown=False))["session"]
+    for session, expected in (
+        (shown, {made: "on_demand"}),
+        (unshown, {made: "on_demand", rule: "recent"}),
+    ):
+        nothing = await _preflow(stack, session, "How do I bake sourdough bread?")
+        assert (nothing["markdown"], nothing["items"], nothing["tokens"]) == ("", [], 0)
+        found = await _preflow(stack, session, "How often are webhook deliveries retried?")
+        assert {item["id"]: item["layer"] for item in found["items"]} == expected
+        assert {item["id"]: item["relevance"] for item in found["items"]}[made] >= 0.6
+        assert (await _preflow(stack, session, "How do I bake sourdough bread?"))["items"] == []
 
 
 async def test_at_most_three_memories_are_given_for_a_prompt(stack: Stack) -> None:
@@ -91,7 +72,7 @@ async def test_at_most_three_memories_are_given_for_a_prompt(stack: Stack) -> No
     await _preflow(stack, session, "Good morning")
     for n in ("users", "orders", "carts", "stocks", "prices"):
         await _remember(stack, f"The nightly import of {n} must not run beside a migration.")
-    await _indexed(stack)
+    await stack.settled()
     asked = "May the nightly import run beside a migration?"
     answer = await _preflow(stack, session, asked)
     assert 0 < len(answer["items"]) <= 3
@@ -109,13 +90,7 @@ async def test_before_an_action_what_names_the_file_or_command_is_given_once(
     push = await _remember(stack, "`git push --force` to main lost a release.", kind="bug")
     tests = await _remember(stack, "Run pytest with -x: the suite is slow.", kind="convention")
     await _remember(stack, "Make changes small and push often.", kind="convention")
-    touches = "select count(*) from edge where kind = 'touches' and tenant = %s"
-
-    async def anchored() -> bool:
-        return bool(value(stack.admin_url, touches, stack.number()) >= 2)
-
-    await eventually(anchored)
-    await _indexed(stack)
+    await stack.settled()
     session = (await _start(stack, context_shown=False))["session"]
 
     async def given(before: str, query: str) -> list[str]:
@@ -150,7 +125,7 @@ async def test_a_trace_tells_what_was_given_and_held_back_and_whether_it_was_con
 ) -> None:
     made = await _remember(stack, "Webhook deliveries are retried five times, then dropped.")
     other = await _remember(stack, "The colour of webhook icons is green.")
-    await _indexed(stack)
+    await stack.settled()
     session = (await _start(stack, context_shown=False))["session"]
     asked = "How often are webhook deliveries retried?"
     await _preflow(stack, session, "Good morning")
@@ -193,7 +168,7 @@ async def test_a_trace_says_what_was_given_before_an_edit_or_a_command(stack: St
         "Its hook formats the handbook, so `git push` takes a minute.",
     )
     rules = [await _remember(stack, text, kind="convention") for text in texts]
-    await _indexed(stack)
+    await stack.settled()
     session = (await _start(stack, context_shown=False))["session"]
     body = {"session": session, "query": "git push origin main", "before": "command"}
 
@@ -226,7 +201,7 @@ async def test_a_trace_says_what_entered_each_layer_and_what_the_budget_cut(stac
         text = f"Rule {n}: every upload of part {n} is checked twice, by hand and by the scanner."
         await _remember(stack, text, kind="convention")
     asked = await _remember(stack, "The scanner of uploads runs ClamAV with a limit of 20 MB.")
-    await _indexed(stack)
+    await stack.settled()
     session = (await _start(stack, context_shown=False))["session"]
     body = {"session": session, "query": "Which limit has the scanner of uploads?"}
     first = await stack.post("/v1/preflow", {**body, "budget_tokens": 400})

