@@ -13,6 +13,8 @@ from reverie.bus.interface import Reject, Retry
 from reverie.bus.streams import (
     CONSUMERS,
     DEDUPE_SECONDS,
+    DREAM_WORKERS,
+    ENGINE_WORKERS,
     INGEST_ENRICH,
     STREAMS,
 )
@@ -61,6 +63,10 @@ def test_an_unlimited_consumer_never_dead_letters_a_failure() -> None:
     assert decide_verdict(replace(SPEC, max_deliver=-1), 1000, ValueError()) == RedeliveryVerdict(
         5.0
     )
+
+
+def test_what_somebody_waits_for_is_delivered_again_ten_seconds_after_a_kill() -> None:
+    assert {spec.ack_wait for spec in (INGEST_ENRICH, DREAM_WORKERS, ENGINE_WORKERS)} == {10.0}
 
 
 def test_the_reason_quotes_only_the_first_line_of_an_error() -> None:

@@ -211,8 +211,10 @@ async def test_services_log_in_by_credentials_files_and_by_seeds(tmp_path: Path)
         # Whoever has neither is turned away.
         async with connect(f"nats://{place}", "dream") as bus:
             assert not await bus.wait_connected(0.5)
-    with pytest.raises(Misconfigured, match="nats_creds"):
-        connect("nats://127.0.0.1:1", "dream", credentials=NatsCredentials(tmp_path / "none"))
+    (tmp_path / "empty").touch()
+    for name in ("none", "empty"):
+        with pytest.raises(Misconfigured, match="nats_creds"):
+            connect("nats://127.0.0.1:1", "dream", credentials=NatsCredentials(tmp_path / name))
 
 
 async def _works_as_dream(url: str, who: NatsCredentials) -> None:

@@ -279,6 +279,13 @@ async def test_provenance_leads_back_to_session_and_turn(stack: Stack) -> None:
     assert [turn["content"] for turn in origin["turns"]] == [said]
 
 
+async def test_line_ranges_of_a_file_are_stored_with_the_memory(stack: Stack) -> None:
+    git = {"files": ["./src/a.py"], "lines": {"./src/a.py": [[3, 9]]}, "commit": "a" * 40}
+    made = await _remember(stack, "a rule", git=git)
+    stored = (await stack.get(f"/v1/memories/{made}"))["provenance"]["git"]
+    assert (stored["files"], stored["lines"]) == (["src/a.py"], {"src/a.py": [[3, 9]]})
+
+
 async def test_an_edit_changes_what_it_names_and_nothing_else(stack: Stack) -> None:
     fields = {"tags": ["build"], "summary": "x86", "metadata": {"b": 2}, "confidence": 0.7}
     one = await _remember(stack, "Builds run on x86", kind="decision", key="build", **fields)

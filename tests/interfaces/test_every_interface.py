@@ -23,8 +23,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 AVAILABLE = {*DOORS} - (set() if builds_client() else {"TypeScript"})
 REPEATABLE = {
     *("recall", "recall_projects", "import", "replay", "append_turns", "session_end", "confirm"),
-    *("correct_session", "confirm_delivery", "update_task", "claim_task", "set_anchors"),
-    *("post_message", "dream", "run_maintenance"),
+    *("correct_session", "set_anchors", "post_message", "dream", "run_maintenance"),
 }
 """Operations, besides those of GET, that answer the same of what another interface has changed."""
 MOST_EMPTY = 10

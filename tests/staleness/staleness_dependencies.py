@@ -27,4 +27,5 @@ def build_parts(store: Store, bus: MessageBus) -> StalenessDependencies:
         VaultStore(store.db).load_redactor,
         EventPublisher(bus, OutboxTable(store.db)),
         UnverifiedBodies(1 << 20, 1 << 20),
+        1 << 20,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -109,6 +110,16 @@ async def test_only_a_revert_replaces_a_decision_however_often_both_are_told(
     ]
     [active] = [one for one in again if one["status"] == "active"]
     assert "limiter is gone" in active["content"]
+
+
+async def test_a_secret_in_a_message_is_not_kept(shop: Stack) -> None:
+    token = "ghp_" + "Zx81Kq" * 6
+    body = f"The job reads {token}, because the runner has no vault."
+    commit = written("c" * 40, "2026-01-01T10:00:00Z", subject="ci: read the token", body=body)
+    await Shop(shop).push(after="c" * 40, commits=[commit])
+    [made] = await memories_of_commits(shop)
+    assert "because the runner has no vault" in made["content"]
+    assert token not in json.dumps(made)
 
 
 async def test_a_history_that_comes_later_casts_no_second_doubt(stack: Stack) -> None:

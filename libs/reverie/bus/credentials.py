@@ -29,11 +29,16 @@ class NatsCredentials:
         options: dict[str, Any] = {}
         if self.creds is not None:
             try:
-                has_jwt = b"NATS USER JWT" in self.creds.read_bytes()
+                identity = self.creds.read_bytes()
             except OSError as error:
                 reason = f"cannot be read: {error.strerror}"
                 raise Misconfigured("nats_creds", reason) from None
-            options["user_credentials" if has_jwt else "nkeys_seed"] = str(self.creds)
+            if b"NATS USER JWT" in identity:
+                options["user_credentials"] = str(self.creds)
+            elif identity.lstrip().startswith(b"SU"):
+                options["nkeys_seed"] = str(self.creds)
+            else:
+                raise Misconfigured("nats_creds", "holds neither credentials nor a seed (SU...)")
         if self.ca is not None and url.startswith(("tls://", "wss://")):
             options["tls"] = create_tls_context(self.ca)
         return options

@@ -1,4 +1,4 @@
-"""Handlers of MCP requests: tools, resources and prompts in the SDK's types."""
+"""Handlers of MCP requests: tools, with short ids, resources and prompts in the SDK's types."""
 
 from __future__ import annotations
 

@@ -30,6 +30,6 @@ class StalenessDependencies:
     load_redactor: RedactorLoader
     publisher: EventPublisher
     unverified_bodies: UnverifiedBodies
-    body_limit: int = 25 * 1024 * 1024
+    body_limit: int
     decay: DecayPolicy = DEFAULT_DECAY
     marks_memories: bool = True

@@ -65,6 +65,10 @@ def hostile_port() -> Iterator[tuple[int, list[bytes]]]:
         thread.join(5)
 
 
+def test_a_project_file_may_name_the_project_and_nothing_else() -> None:
+    assert {"project"} == ALLOWED_NAMES
+
+
 def test_every_other_setting_is_ignored_and_named_in_a_warning(
     clone: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

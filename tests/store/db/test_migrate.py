@@ -78,7 +78,7 @@ def test_concurrent_migrations_apply_the_baseline_once(url: str) -> None:
     assert list_pending_migrations(url) == []
 
 
-def test_tables_have_sixteen_partitions_unless_the_connection_says_otherwise(
+def test_tables_have_sixteen_partitions_by_default(
     empty_database: DatabaseUrls,
 ) -> None:
     migrate(empty_database.admin_url)

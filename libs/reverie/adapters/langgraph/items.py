@@ -1,4 +1,7 @@
-"""Items of a store as documents: a collection for each namespace, each label of it quoted."""
+"""Items of a store as documents, and its filters as those of documents.
+
+Each namespace is a collection, with each of its labels quoted.
+"""
 
 from __future__ import annotations
 

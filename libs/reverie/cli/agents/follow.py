@@ -19,7 +19,7 @@ async def watch_known_clones(settings: Settings) -> None:
 
     It returns at once where the setting `watch_enabled` turns it off.
     """
-    from reverie.cli.agents.local_watch import watch_clones
+    from reverie.cli.agents.watch_loop import watch_clones
     from reverie.cli.app.gateway_search import describe_search
 
     if settings.watch_enabled:
@@ -46,7 +46,7 @@ def follow(options: CommonOptions, once: bool) -> None:
     from filelock import Timeout
 
     from reverie.agent.watch.known_clones import list_clones
-    from reverie.cli.agents.local_watch import build_watcher
+    from reverie.cli.agents.watch_loop import build_watcher
     from reverie.cli.app.gateway_search import describe_search, find_gateway
     from reverie.embedded.probe import fetch_health
 

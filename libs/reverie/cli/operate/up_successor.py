@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from reverie.cli.agents.local_watch import watch_clones
+from reverie.cli.agents.watch_loop import watch_clones
 from reverie.cli.app.gateway_search import GatewaySearch
 from reverie.embedded.home import Home
 from reverie.embedded.supervision.hand_over import HandOver, receive, unblock_stop_signals

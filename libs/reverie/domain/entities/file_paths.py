@@ -93,7 +93,7 @@ def extract_paths(text: str, roots: Sequence[str] = ()) -> list[str]:
 
 
 def extract_tool_files(tool_turn: TurnText, roots: Sequence[str] = ()) -> list[str]:
-    """The files in the trace of a tool call, not those in its output."""
+    """The files in a condensed tool call, not those in its output."""
     target = tool_call_target(tool_turn.content)
     return extract_paths(target or tool_turn.content.partition("\n")[0], roots)
 

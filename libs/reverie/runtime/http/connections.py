@@ -19,7 +19,7 @@ from reverie.runtime.http.streaming import stream_until_stopped
 log = structlog.get_logger()
 
 _MIN_COMPRESSED_BYTES = 1024
-_LARGE_BODY_BYTES = 256 * 1024
+_COMPRESS_IN_THREAD_BYTES = 256 * 1024
 """Larger bodies are compressed in a thread, so that other requests need not wait."""
 _COMPRESSED = frozenset({"gzip", "deflate"})
 _PIECE_BYTES = 64 * 1024
@@ -110,7 +110,7 @@ async def _send_whole(request: web.Request, response: OutgoingResponse) -> web.R
         if _accepts_gzip(request):
             response.headers["Content-Encoding"] = "gzip"
             arguments = (body, zlib.Z_BEST_SPEED, _GZIP_WBITS)
-            if len(body) > _LARGE_BODY_BYTES:
+            if len(body) > _COMPRESS_IN_THREAD_BYTES:
                 body = await asyncio.to_thread(zlib.compress, *arguments)
             else:
                 body = zlib.compress(*arguments)

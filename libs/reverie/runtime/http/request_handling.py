@@ -44,7 +44,7 @@ from reverie.runtime.limits.rate_limiter import RateLimiter, RemainingQuota
 from reverie.runtime.observability.memory_spans import memory_span
 from reverie.runtime.observability.tracing import current_trace_id
 
-_LARGE_BODY_BYTES = 256 * 1024
+_PARSE_IN_THREAD_BYTES = 256 * 1024
 """Larger bodies are parsed in a thread, so that other requests need not wait."""
 
 
@@ -192,7 +192,7 @@ class RouteExecutor:
         deps, redactor = self.deps, await self._load_redactor(principal)
         with deps.positions.wait_for_position(request.headers):
             read_call = partial(self._read_call, request, data, principal, redactor)
-            is_large = len(data) > _LARGE_BODY_BYTES
+            is_large = len(data) > _PARSE_IN_THREAD_BYTES
             call = await asyncio.to_thread(read_call) if is_large else read_call()
             request.after_reply_jobs = call.after_reply_jobs
             if deps.rates is not None and principal is not None:

@@ -1,7 +1,7 @@
 """What happens around each step of a turn, as capabilities of pydantic-ai.
 
 `TurnMemory` shows recalled memory, `TurnSteps` stores each step and streams it, `TurnBudget` keeps
-the limits of money, `TurnTools` guards each tool call.
+the limits of money, `TurnTools` guards each tool call and ends a turn that repeats its calls.
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ from reverie_services.engine.turn_state import Cost, TurnState
 from reverie_services.engine.turns.window import count_tokens, shrink_turn
 
 PARALLEL_READS = 4
+MAX_BLOCK = 4
+"""The longest block of calls that is compared."""
+REPEATS = 3
+"""How often in a row a block must occur."""
 MAX_RESULT_CHARS = 20_000
 _MAX_READ_CHARS = 10 * MAX_RESULT_CHARS
 """Characters of a result that are redacted before it is cut: a megabyte would hold up others."""
@@ -262,12 +266,6 @@ async def _call(state: TurnState, handler: Any, args: Any) -> str:
         result = f"failed: {error}"
     # Redacted first: a credential that is cut in two is not found.
     return clean_text(result, state.emitter.redactor)[:MAX_RESULT_CHARS]
-
-
-MAX_BLOCK = 4
-"""The longest block of calls that is compared."""
-REPEATS = 3
-"""How often in a row a block must occur."""
 
 
 def sign_call(tool: str, arguments: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ def decode_picture(text: str, redactor: Redactor) -> tuple[bytes, str, int]:
     except (binascii.Error, ValueError):
         raise InvalidInput("data", "is not base64") from None
     if len(data) > MAX_PICTURE_BYTES:
-        raise PayloadTooLarge("data", len(data), MAX_PICTURE_BYTES, "that of a picture")
+        raise PayloadTooLarge("data", len(data), MAX_PICTURE_BYTES, "fixed for pictures")
     media_type = detect_media_type(data)
     if media_type != SVG:
         return data, media_type, 0

@@ -271,7 +271,7 @@ def prepare_turn(
     settings: Settings,
     idempotency_key: str | None,
 ) -> tuple[TurnToAppend, int]:
-    """A turn without secrets and without recalled memory, a tool's output cut to a trace.
+    """A turn without secrets and without recalled memory, a tool's call condensed.
 
     The output itself is kept beside it for replays, up to `REPLAY_CHARS`.
 
@@ -300,7 +300,7 @@ def prepare_turn(
         external_id=redactor.redact(turn.external_id or "").text
         or _derive_external_id(idempotency_key, index, turn, content),
         at=turn.at,
-        # What is no longer than its trace need not be kept twice.
+        # What is no longer than the condensed call need not be kept twice.
         output=output if output and len(output) > len(content) else None,
     )
     return stored, redacted.count + tool.count

@@ -170,7 +170,7 @@ def _is_informative(text: str, is_refusal: bool) -> bool:
 
 
 def iter_user_answers(turn: TurnText) -> Iterator[RecordStatement]:
-    """The user's answers to an agent's question, and the reason of a refused call, from a trace."""
+    """The user's answers to an agent's question, and why it refused a call."""
     text = turn.content.partition("\n")[2].strip()
     status = tool_call_status(turn.content)
     if status == "answered" and text:
