@@ -87,8 +87,9 @@ async def list_facts(deps: FactDependencies, call: Call[None, FactQuery]) -> Fac
         slugify(query.topic) if query.topic else None,
     )
     items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item.id))
+    decay = deps.settings.decay_policy
     bodies = [
-        FactBody(**build_memory_body(item, deps.settings.decay_policy).model_dump(), fact=fact)
+        FactBody(**build_memory_body(item, decay).model_dump(), fact=fact)
         for item in items
         if (fact := parse_fact(item.metadata.get("fact")))
     ]
