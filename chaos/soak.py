@@ -232,7 +232,7 @@ def report(found: SoakResult) -> str:
             f"Load: {found.log.acknowledged:,} operations in {load.warm + load.minutes:g} minutes "
             f"by {load.clients * len(TENANTS)} clients of {len(TENANTS)} tenants. Each figure is "
             f"the median of a third of the time. The slope is that of the last {load.minutes:g} "
-            f"minutes, after caches filled; the largest are off (`{'`, `'.join(CACHE_SETTINGS)}`). "
+            f"minutes, after caches filled; the largest is off (`{'`, `'.join(CACHE_SETTINGS)}`). "
             f"{machine()}; `python -m chaos.soak --minutes {load.minutes:g} --warm {load.warm:g} "
             f"--clients {load.clients} --pace {load.pace:g}`.",
             "",

@@ -135,10 +135,9 @@ def one_process() -> Iterator[None]:
     """All services of a worker's tests share the loaded models, and one event loop at a time.
 
     So a gateway waits longer for a connection than it would for a service of its own, and so does
-    a memory for its vectors. Pages of the
-    console are told of changes sooner. Connections outlast the tests that need no service: a new
-    one plans everything again. What the services warn of goes past `sys.stdout`, to which a
-    command in this process may be writing its answer.
+    a memory for its vectors. Pages of the console are told of changes sooner. Connections outlast
+    the tests that need no service: a new one plans everything again. What the services warn of goes
+    past `sys.stdout`, to which a command in this process may be writing its answer.
     """
     with (
         pytest.MonkeyPatch.context() as patch,

@@ -1,4 +1,4 @@
-"""Items of a store as documents, and its filters as those of documents.
+"""Items of a store as documents, and whether an item matches a filter.
 
 Each namespace is a collection, with each of its labels quoted.
 """
